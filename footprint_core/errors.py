@@ -1,0 +1,261 @@
+"""Every error of the product, one small tree.
+
+```text
+FootprintError
+├── BuilderError              the agent, a rule, a tool or a policy was described wrongly
+│   ├── ActTwiceError         .act() was called a second time
+│   ├── UnknownActKeyError    .act() got a key that is no moment
+│   ├── UnknownMomentError    a word is not one of the five moments
+│   ├── MissingHookError      a rule stands under a moment it has no hook for
+│   ├── DuplicateWatcherError two watchers share an id
+│   ├── ShadowedToolError     two tools share a name
+│   └── OutcomeError          allow, deny or ask was called without what it needs
+├── RunError                  a turn could not start, or did not end in an answer
+│   ├── InvalidRunInputError  the message is empty or no string
+│   ├── NoConversationError   follow_up without a finished turn
+│   ├── RunInFlightError      the session already runs a turn
+│   ├── ReentrantCallError    a watcher called the agent it watches
+│   ├── PendingQuestionError  a question to a person is still open
+│   ├── MessageDeniedError    a rule refused the message or the answer
+│   └── ProviderError         the model provider raised; it is the cause
+├── ResumeError               a pause could not be answered
+│   ├── DecisionRequiredError the answer is no decision of a person
+│   ├── ForeignCheckpointError the checkpoint does not belong to this agent, or was edited
+│   └── StaleDecisionError    the pause was answered before
+├── LedgerError               the ledger cannot be opened, read or written
+│   ├── LedgerOpenError       the file, its folder or its format is not usable
+│   ├── LedgerWriteError      an append failed; nothing acted on it
+│   ├── LedgerBusyError       the ledger did not take an append in time
+│   └── RunTakenOverError     another process continued the run
+└── RecorderError             a recorder cannot be found or made
+```
+
+An error is one sentence that says what is wrong and what to do. It carries its facts as attributes and
+never a message, an answer, an argument or a result; a rule's own reason is the exception.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class FootprintError(Exception):
+    """The base of every error of the product."""
+
+
+class BuilderError(FootprintError):
+    """An agent, a rule, a tool or a watcher was described wrongly."""
+
+
+class ActTwiceError(BuilderError):
+    """`.act()` was called a second time on one builder."""
+
+
+class UnknownActKeyError(BuilderError):
+    """`.act()` got a key that is no moment.
+
+    Attributes:
+        key: The key that was given.
+    """
+
+    def __init__(self, *, key: str, known: Iterable[str]) -> None:
+        self.key = key
+        super().__init__(f".act() has no key {key!r}; use one of {', '.join(known)}.")
+
+
+class UnknownMomentError(BuilderError):
+    """A word is not one of the five moments."""
+
+    def __init__(self, *, known: Iterable[str]) -> None:
+        super().__init__(f"That is not a moment of the loop; use one of {', '.join(known)}.")
+
+
+class MissingHookError(BuilderError):
+    """A rule stands under a moment it has no hook for.
+
+    Attributes:
+        rule: The rule's name.
+        bucket: The key of `.act()` it stands under.
+    """
+
+    def __init__(self, message: str, *, rule: str, bucket: str) -> None:
+        self.rule = rule
+        self.bucket = bucket
+        super().__init__(message)
+
+
+class DuplicateWatcherError(BuilderError):
+    """Two watchers share one id.
+
+    Attributes:
+        watcher: The id.
+    """
+
+    def __init__(self, *, watcher: str) -> None:
+        self.watcher = watcher
+        super().__init__(f"Two different watchers have the id {watcher!r}; give each its own.")
+
+
+class ShadowedToolError(BuilderError):
+    """Two tools share one name.
+
+    Attributes:
+        tool: The name.
+    """
+
+    def __init__(self, *, tool: str) -> None:
+        self.tool = tool
+        super().__init__(f"Two tools are called {tool!r}, so one would shadow the other; rename one.")
+
+
+class OutcomeError(BuilderError):
+    """`allow`, `deny` or `ask` was called without what it needs, or used as a truth value."""
+
+
+class RunError(FootprintError):
+    """A turn could not start, or did not end in an answer.
+
+    Attributes:
+        run_id: The run, or None when none had begun.
+        segment: The segment of the run, or None.
+    """
+
+    run_id: str | None = None
+    segment: int | None = None
+
+
+class InvalidRunInputError(RunError):
+    """The message is empty, blank or no string."""
+
+
+class NoConversationError(RunError):
+    """`follow_up` was called before a turn was finished."""
+
+
+class RunInFlightError(RunError):
+    """The session already runs a turn."""
+
+
+class ReentrantCallError(RunError):
+    """A watcher called the agent it watches."""
+
+
+class PendingQuestionError(RunError):
+    """A question to a person is open, so no other turn can start.
+
+    Attributes:
+        tool_name: The tool the question is about.
+        tool_call_id: The call the question is about.
+    """
+
+    def __init__(self, *, tool_name: str, tool_call_id: str) -> None:
+        self.tool_name = tool_name
+        self.tool_call_id = tool_call_id
+        super().__init__(
+            f"A question about {tool_name} (call {tool_call_id}) is open; answer it with resume() first."
+        )
+
+
+class MessageDeniedError(RunError):
+    """A rule refused the message at input, or the answer at output.
+
+    Attributes:
+        reason: The rule's reason.
+        phase: Where it was refused.
+        middleware: The rule's name.
+    """
+
+    def __init__(self, *, reason: str, phase: Literal["input", "output"], middleware: str) -> None:
+        self.reason = reason
+        self.phase = phase
+        self.middleware = middleware
+        what = "message" if phase == "input" else "answer"
+        super().__init__(f"The rule {middleware} refused the {what} at {phase}: {reason}")
+
+
+class ProviderError(RunError):
+    """The model provider raised; its own error is the cause.
+
+    Attributes:
+        provider: The provider's name.
+        error_class: The class of its error.
+    """
+
+    def __init__(self, *, provider: str, error_class: str) -> None:
+        self.provider = provider
+        self.error_class = error_class
+        super().__init__(
+            f"The provider {provider} raised {error_class}; see the cause, then run the turn again."
+        )
+
+
+class ResumeError(FootprintError):
+    """A pause could not be answered. It stays answerable unless the class says otherwise.
+
+    Attributes:
+        run_id: The run, or None when the checkpoint names none.
+        segment: The segment that was begun, or None.
+    """
+
+    run_id: str | None = None
+    segment: int | None = None
+
+
+class DecisionRequiredError(ResumeError):
+    """What came is no decision of a person.
+
+    Attributes:
+        gate: The kind of the pause.
+        tool_name: The tool the question is about.
+    """
+
+    def __init__(self, *, gate: str, tool_name: str, came: str) -> None:
+        self.gate = gate
+        self.tool_name = tool_name
+        super().__init__(
+            f"The {gate} about {tool_name} needs check_in_approved(by=...) or check_in_declined(by=...) "
+            f"with the person's name, not {came}."
+        )
+
+
+class ForeignCheckpointError(ResumeError):
+    """The checkpoint is none, was edited, or belongs to another agent."""
+
+
+class StaleDecisionError(ResumeError):
+    """The pause was already answered, here or by another process."""
+
+
+class LedgerError(FootprintError):
+    """The ledger cannot be opened, read or written.
+
+    Attributes:
+        run_id: The run that was being written, or None.
+        segment: Its segment, or None.
+    """
+
+    run_id: str | None = None
+    segment: int | None = None
+
+
+class LedgerOpenError(LedgerError):
+    """The file, its folder or its format is not usable."""
+
+
+class LedgerWriteError(LedgerError):
+    """An append failed; nothing acted on what it held."""
+
+
+class LedgerBusyError(LedgerError):
+    """The ledger did not take an append in time; nothing acted on what it held."""
+
+
+class RunTakenOverError(LedgerError):
+    """Another process continued the run; this one stopped before it acted."""
+
+
+class RecorderError(FootprintError):
+    """A recorder cannot be found or made."""

@@ -1,0 +1,166 @@
+"""The port to a ledger: append a batch, all or nothing; and the port to a redactor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from footprint_core.decisions import Decision
+from footprint_core.facts import Decided, Fact, TraceRef
+from footprint_core.plain import Json
+
+Marks: TypeAlias = tuple[tuple[str, str], ...]
+"""Path and strategy of every field that was redacted, for example `(("args.token", "mask"),)`."""
+
+
+class Redactor(Protocol):
+    """Removes what must not be kept from a fact's values, before anything is stored or hashed."""
+
+    def redact(self, fact: Fact) -> tuple[Fact, Marks]:
+        """The fact as it may be kept, and what was done. The fact itself when nothing was."""
+        ...
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact at its place.
+
+    Attributes:
+        position: Its place among the entries of its run, from 1, without gaps.
+        time: When it was noted, microseconds since the Unix epoch, UTC.
+        fact: The fact.
+    """
+
+    position: int
+    time: int
+    fact: Fact
+
+
+class PauseBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What the caller gets to resume a pause, for a ledger that can keep it encrypted.
+
+    Attributes:
+        pause_id: The pause.
+        checkpoint: The checkpoint without its rows, which the ledger has.
+    """
+
+    pause_id: str
+    checkpoint: Mapping[str, Json]
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """What is appended at once.
+
+    `(run_id, position)` is unique in a ledger. That is the fence: of two processes that continue one
+    run, the append of the second fails before it acts.
+
+    Attributes:
+        run_id: The run.
+        segment: The segment of the run, from 1.
+        entries: At least one entry, positions ascending by one.
+        trace: The segment's span, written on every row.
+        pause: The body of the pause this batch opens.
+    """
+
+    run_id: str
+    segment: int
+    entries: tuple[Entry, ...]
+    trace: TraceRef | None = None
+    pause: PauseBody | None = None
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """What an append did.
+
+    Attributes:
+        entries: The entries as they are kept, redacted.
+        marks: What was redacted, by position; a position without redactions is absent.
+    """
+
+    entries: tuple[Entry, ...]
+    marks: Mapping[int, Marks]
+
+
+class PauseStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a ledger knows of a pause.
+
+    Attributes:
+        position: The last position of the run.
+        segment: The last segment of the run.
+        answered: Whether the pause was answered or closed.
+        digest: The salted digest over tool, source and args, hex; None when it was erased.
+        salt: The salt, hex; None when it was erased.
+        opened_us: When it was opened, microseconds since the Unix epoch, UTC.
+    """
+
+    position: int
+    segment: int
+    answered: bool
+    digest: str | None
+    salt: str | None
+    opened_us: int
+
+
+class Ledger(Protocol):
+    """Where facts are appended. Rows are never rewritten."""
+
+    def append_inline(self, batch: Batch, /) -> Receipt | None:
+        """Append without waiting; None when that is not possible now, and nothing was done.
+
+        Raises:
+            LedgerError: As `append`.
+        """
+        ...
+
+    async def append(self, batch: Batch, /) -> Receipt:
+        """Append all of it or nothing; it is durable on return.
+
+        Raises:
+            RunTakenOverError: A position of the batch exists.
+            LedgerBusyError: The append could not be taken in time.
+            LedgerWriteError: It failed for another reason.
+        """
+        ...
+
+    async def pause_standing(self, run_id: str, pause_id: str, /) -> PauseStanding | None:
+        """What is known of a pause; None for a ledger that does not have the run."""
+        ...
+
+    def decisions(self, run_id: str, /) -> tuple[Decision, ...]:
+        """The decision rows of a run, in order."""
+        ...
+
+    async def close(self) -> None:
+        """Give back what the ledger holds. Closing twice is harmless."""
+        ...
+
+
+def decision_row(run_id: str, segment: int, entry: Entry, fact: Decided, marks: Marks) -> Decision:
+    """The row of a decision at its place."""
+    return Decision(
+        run_id=run_id,
+        segment=segment,
+        position=entry.position,
+        recorded_us=entry.time,
+        middleware=fact.middleware,
+        moment=fact.moment,
+        iteration=fact.iteration,
+        outcome=fact.outcome,
+        changed=fact.changed,
+        answer=fact.answer,
+        version=fact.version,
+        why=None if fact.why is msgspec.UNSET else fact.why,
+        before=fact.before,
+        after=fact.after,
+        detail=fact.detail,
+        decided_by=None if fact.decided_by is msgspec.UNSET else fact.decided_by,
+        tool_name=fact.tool_name,
+        tool_source=fact.tool_source,
+        tool_call_id=fact.call_id,
+        duration_us=fact.duration_us,
+        error_class=fact.error_class,
+        shadow=fact.shadow,
+        after_approval=fact.after_approval,
+        redacted=marks,
+    )

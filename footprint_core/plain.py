@@ -1,0 +1,161 @@
+"""Plain JSON data: what every value becomes once, when it enters the product.
+
+A value in the product is text, a whole or finite number, a boolean, None, a list or a dict with text
+keys. What JSON cannot hold is replaced by a mark that names its type, so that a row never fails.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, TypeAlias, cast
+
+import msgspec
+
+Json: TypeAlias = Any
+"""Plain JSON data."""
+
+JsonType: TypeAlias = Literal["object", "array", "string", "number", "boolean", "null"]
+
+_MAX_DEPTH = 100
+_encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder().decode
+
+
+def mark(value: object) -> str:
+    """The text that stands for a value JSON cannot hold: its type, never its content."""
+    return f"[not JSON: {type(value).__name__}]"
+
+
+def detach(value: object, depth: int = 0) -> Json:
+    """A copy of `value` as plain JSON data, which shares nothing with it.
+
+    Tuples and sets become lists; pydantic models, dataclasses and msgspec structs become dicts;
+    anything else JSON cannot hold becomes `mark(value)` at its place.
+    """
+    if value is None or value is True or value is False:
+        return value
+    kind = type(value)
+    if kind is str:
+        return _text(cast("str", value))
+    if kind is int:
+        return value
+    if kind is float:
+        return value if math.isfinite(cast("float", value)) else mark(value)
+    if depth > _MAX_DEPTH:
+        return mark(value)
+    if kind is dict:
+        return _dict(cast("dict[object, object]", value), depth)
+    if kind is list or kind is tuple:
+        return [detach(item, depth + 1) for item in cast("list[object]", value)]
+    return _unusual(value, depth)
+
+
+def _text(value: str) -> str:
+    if value.isascii():
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        # A lone surrogate cannot be written as UTF-8; the row must not fail because of it.
+        return value.encode(errors="surrogatepass").decode(errors="replace")
+    return value
+
+
+def _dict(value: dict[object, object], depth: int) -> Json:
+    out: dict[str, Json] = {}
+    for key, item in value.items():
+        out[_text(key) if isinstance(key, str) else _key(key)] = detach(item, depth + 1)
+    return out
+
+
+def _key(key: object) -> str:
+    return str(key) if isinstance(key, int | float) and not isinstance(key, bool) else mark(key)
+
+
+def _unusual(value: object, depth: int) -> Json:
+    if isinstance(value, str):
+        return _text(str.__str__(value))
+    if isinstance(value, dict):
+        return _dict(cast("dict[object, object]", value), depth)
+    if isinstance(value, list | tuple | set | frozenset):
+        return [detach(item, depth + 1) for item in cast("list[object]", value)]
+    dump = getattr(value, "model_dump", None)
+    try:
+        if callable(dump):
+            return detach(dump(mode="json"), depth + 1)
+        built = msgspec.to_builtins(value)
+    except Exception:  # noqa: BLE001 - a foreign class may raise anything; the mark is the answer
+        return mark(value)
+    return detach(built, depth + 1) if type(built) is not type(value) else mark(value)
+
+
+def copy(value: Json) -> Json:
+    """A copy of plain data, all levels deep; text and numbers are shared, for nothing can change them."""
+    kind = type(value)
+    if kind is dict:
+        return {key: copy(item) for key, item in value.items()}
+    if kind is list:
+        return [copy(item) for item in value]
+    return value
+
+
+def same(one: Json, other: Json) -> bool:
+    """Whether two plain values are equal as canonical JSON: numbers by value, `True` is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict):
+        return (
+            isinstance(other, dict)
+            and one.keys() == other.keys()  # pyright: ignore[reportUnknownMemberType]
+            and all(same(item, other[key]) for key, item in one.items())  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        )
+    if isinstance(one, list):
+        return (
+            isinstance(other, list)
+            and len(one) == len(other)  # pyright: ignore[reportUnknownArgumentType]
+            and all(map(same, one, other))  # pyright: ignore[reportUnknownArgumentType]
+        )
+    return bool(one == other)
+
+
+def encode(value: Json) -> bytes:
+    """Compact JSON, UTF-8."""
+    return _encode(value)
+
+
+def encode_sorted(value: Json) -> bytes:
+    """Compact JSON with sorted keys, UTF-8."""
+    return _encode_sorted(value)
+
+
+def decode(data: bytes | str) -> Json:
+    """The plain data of a JSON text.
+
+    Raises:
+        ValueError: The text is no JSON.
+    """
+    try:
+        return _decode(data)
+    except msgspec.DecodeError:
+        # The library's message quotes nothing, but its class is not ours to promise.
+        raise ValueError("That text is no JSON.") from None
+
+
+def rendered(value: Json) -> str:
+    """What a model reads of a value: text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else _encode(value).decode()
+
+
+def json_type(value: Json) -> JsonType:
+    """The JSON word for a plain value's type."""
+    if value is None:
+        return "null"
+    kind = type(value)
+    if kind is bool:
+        return "boolean"
+    if kind is str:
+        return "string"
+    if kind is dict:
+        return "object"
+    return "array" if kind is list else "number"

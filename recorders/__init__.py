@@ -1,0 +1,1 @@
+"""A recorder is told what happened; it cannot change it."""
