@@ -159,7 +159,8 @@ class WindowVisited(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind",
     refusals_more: int
     dropped_observations: tuple[str, ...]
     pinned: tuple[str, ...]
-    yielded: bool
+    yielded: int
+    stand_down: bool
     figures: dict[str, int]
     notice_after: int | None = None
     notice: Json = msgspec.UNSET

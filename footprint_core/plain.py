@@ -27,12 +27,22 @@ def mark(value: object) -> str:
     return f"[not JSON: {type(value).__name__}]"
 
 
-def detach(value: object, depth: int = 0) -> Json:
+def detach(value: object) -> Json:
     """A copy of `value` as plain JSON data, which shares nothing with it.
 
     Tuples and sets become lists; pydantic models, dataclasses and msgspec structs become dicts;
     anything else JSON cannot hold becomes `mark(value)` at its place.
     """
+    return _detach(value, 0, [])
+
+
+def examine(value: object) -> tuple[Json, bool]:
+    """`detach(value)`, and whether JSON could hold all of it."""
+    lost: list[str] = []
+    return _detach(value, 0, lost), not lost
+
+
+def _detach(value: object, depth: int, lost: list[str]) -> Json:
     if value is None or value is True or value is False:
         return value
     kind = type(value)
@@ -41,14 +51,19 @@ def detach(value: object, depth: int = 0) -> Json:
     if kind is int:
         return value
     if kind is float:
-        return value if math.isfinite(cast("float", value)) else mark(value)
+        return value if math.isfinite(cast("float", value)) else _lose(value, lost)
     if depth > _MAX_DEPTH:
-        return mark(value)
+        return _lose(value, lost)
     if kind is dict:
-        return _dict(cast("dict[object, object]", value), depth)
+        return _dict(cast("dict[object, object]", value), depth, lost)
     if kind is list or kind is tuple:
-        return [detach(item, depth + 1) for item in cast("list[object]", value)]
-    return _unusual(value, depth)
+        return [_detach(item, depth + 1, lost) for item in cast("list[object]", value)]
+    return _unusual(value, depth, lost)
+
+
+def _lose(value: object, lost: list[str]) -> str:
+    lost.append(type(value).__name__)
+    return mark(value)
 
 
 def _text(value: str) -> str:
@@ -62,32 +77,30 @@ def _text(value: str) -> str:
     return value
 
 
-def _dict(value: dict[object, object], depth: int) -> Json:
-    out: dict[str, Json] = {}
-    for key, item in value.items():
-        out[_text(key) if isinstance(key, str) else _key(key)] = detach(item, depth + 1)
-    return out
+def _dict(value: dict[object, object], depth: int, lost: list[str]) -> Json:
+    return {
+        _text(key) if isinstance(key, str) else _key(key, lost): _detach(item, depth + 1, lost)
+        for key, item in value.items()
+    }
 
 
-def _key(key: object) -> str:
-    return str(key) if isinstance(key, int | float) and not isinstance(key, bool) else mark(key)
+def _key(key: object, lost: list[str]) -> str:
+    return str(key) if type(key) is int else _lose(key, lost)
 
 
-def _unusual(value: object, depth: int) -> Json:
+def _unusual(value: object, depth: int, lost: list[str]) -> Json:
     if isinstance(value, str):
         return _text(str.__str__(value))
     if isinstance(value, dict):
-        return _dict(cast("dict[object, object]", value), depth)
+        return _dict(cast("dict[object, object]", value), depth, lost)
     if isinstance(value, list | tuple | set | frozenset):
-        return [detach(item, depth + 1) for item in cast("list[object]", value)]
+        return [_detach(item, depth + 1, lost) for item in cast("list[object]", value)]
     dump = getattr(value, "model_dump", None)
     try:
-        if callable(dump):
-            return detach(dump(mode="json"), depth + 1)
-        built = msgspec.to_builtins(value)
+        built = dump(mode="json") if callable(dump) else msgspec.to_builtins(value)
     except Exception:  # noqa: BLE001 - a foreign class may raise anything; the mark is the answer
-        return mark(value)
-    return detach(built, depth + 1) if type(built) is not type(value) else mark(value)
+        return _lose(value, lost)
+    return _lose(value, lost) if type(built) is type(value) else _detach(built, depth + 1, lost)
 
 
 def copy(value: Json) -> Json:

@@ -1,0 +1,1 @@
+"""Chains of rules: flat lists, walked by one function per kind."""

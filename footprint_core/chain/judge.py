@@ -1,0 +1,113 @@
+"""One rule is asked, and whatever comes back becomes an outcome that is legal at its moment.
+
+What a rule returned or raised is never quoted, a rule's own words excepted: a fabricated result would
+otherwise reach the model as the reason for refusing it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from typing import Any, TypeAlias, cast, get_args, get_origin
+
+import msgspec
+
+from footprint_core import plain
+from footprint_core.chain.links import Hook
+from footprint_core.decisions import AnswerKind
+from footprint_core.moments import LoopMoment
+from footprint_core.outcomes import UNCHANGED, Allow, Ask, Deny, MessageOutcome, ToolOutcome, ToolResultOutcome
+
+Answer: TypeAlias = Allow[Any] | Deny | Ask
+Arms: TypeAlias = tuple[type, ...]
+
+
+def _arms(union: object) -> Arms:
+    """The classes of a union of outcomes, so that what is legal cannot drift from the type."""
+    return tuple(get_origin(arm) or arm for arm in get_args(union))
+
+
+CALL_ARMS = _arms(ToolOutcome)
+RESULT_ARMS = _arms(ToolResultOutcome)
+MESSAGE_ARMS = _arms(MessageOutcome)
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rule decided.
+
+    Attributes:
+        answer: The outcome that counts.
+        how: How it came about.
+        duration_us: How long the rule took, microseconds.
+        error_class: The class of what it raised, or None.
+    """
+
+    answer: Answer
+    how: AnswerKind
+    duration_us: int
+    error_class: str | None = None
+
+
+async def judge(name: str, hook: Hook, context: object, *, moment: LoopMoment, arms: Arms) -> Judgement:
+    """Ask a rule. An error is a denial; so is anything that is not exactly a legal outcome.
+
+    Raises:
+        BaseException: What is no Exception, a cancellation for example, is not a decision.
+    """
+    began = time.perf_counter_ns()
+    try:
+        answer = hook(context)
+        if type(answer) not in arms and inspect.isawaitable(answer):
+            answer = await answer
+    except Exception as error:  # noqa: BLE001 - a rule that raises is a denial, whatever it raises
+        took = (time.perf_counter_ns() - began) // 1000
+        kind = type(error).__name__
+        return Judgement(answer=Deny(reason=_raised(name, error)), how="raised", duration_us=took, error_class=kind)
+    took = (time.perf_counter_ns() - began) // 1000
+    if type(answer) in arms:
+        legal = cast("Answer", answer)
+        if (why := _malformed(name, legal, moment)) is None:
+            return Judgement(answer=legal, how="given", duration_us=took)
+        return Judgement(answer=Deny(reason=why), how="malformed", duration_us=took)
+    if inspect.iscoroutine(answer):
+        # Nobody will await it; closing it here keeps Python from warning about that later.
+        answer.close()
+    why = f"The rule {name} answered with {_type(answer)}, which is no outcome at {moment}, so it counts as a denial."
+    return Judgement(answer=Deny(reason=why), how="malformed", duration_us=took)
+
+
+def _type(answer: object) -> str:
+    return type(answer).__name__
+
+
+def _raised(name: str, error: Exception) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - an error whose text raises has no text
+        text = ""
+    return f"The rule {name} failed: {text or type(error).__name__}"
+
+
+def _malformed(name: str, answer: Answer, moment: LoopMoment) -> str | None:
+    """Why a legal arm carries something illegal, or None."""
+    match answer:
+        case Allow(value=value):
+            wanted = _WANTED.get(moment)
+            if wanted is None or isinstance(value, wanted[0]) or value is UNCHANGED:
+                return None
+            return f"The rule {name} replaced the value at {moment} by {_type(value)}, where only {wanted[1]} can stand."
+        case Deny(reason=reason):
+            if isinstance(reason, str) and reason.strip():
+                return None
+            return f"The rule {name} denied without a reason."
+        case Ask(question=question, detail=detail):
+            if not isinstance(question, str) or not question.strip():
+                return f"The rule {name} asked without a question."
+            return None if plain.examine(detail)[1] else f"The rule {name} asked with a detail JSON cannot hold."
+
+
+_WANTED: dict[LoopMoment, tuple[type, str]] = {
+    "input": (str, "text"),
+    "output": (str, "text"),
+    "before-tool": (dict, "a dict of arguments"),
+}

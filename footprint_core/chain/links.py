@@ -1,0 +1,109 @@
+"""A rule as a link of a chain: its name read once, its hooks, and where it was named."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from footprint_core.errors import BuilderError
+from footprint_core.middleware import Phase
+
+Hook: TypeAlias = Callable[[Any], object | Awaitable[object]]
+"""A rule's hook. What it returns is not trusted: `judge` looks at it."""
+
+Rule: TypeAlias = object
+"""A rule before it was looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One rule in a chain.
+
+    Attributes:
+        name: The rule's name when the agent was built.
+        version: The rule's version then, or None.
+        rule: The object itself, so that it is attached once.
+        on_tool_call: Its hook before a tool, or None.
+        on_tool_result: Its hook after a tool, or None.
+        on_message: Its hook for messages, or None.
+        guarded: The phase at which it only passes through, since it was named for the other.
+    """
+
+    name: str
+    version: str | None
+    rule: Rule
+    on_tool_call: Hook | None = None
+    on_tool_result: Hook | None = None
+    on_message: Hook | None = None
+    guarded: Phase | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chains:
+    """The chains of an agent, each in the order it is walked.
+
+    Attributes:
+        calls: Before a tool, first to last.
+        results: After a tool, last to first.
+        contents: At both message moments.
+    """
+
+    calls: tuple[Link, ...]
+    results: tuple[Link, ...]
+    contents: tuple[Link, ...]
+
+
+def link(rule: Rule, *, guarded: Phase | None = None) -> Link:
+    """A rule as a link.
+
+    Raises:
+        BuilderError: Its name is missing, blank or no string.
+    """
+    name = getattr(rule, "name", None)
+    if not isinstance(name, str) or not name.strip():
+        raise BuilderError(
+            f"A rule ({type(rule).__name__}) has no name; give it a non-blank `name` so that its rows can say it."
+        )
+    version = getattr(rule, "version", None)
+    return Link(
+        name=name,
+        version=None if version is None else str(version),
+        rule=rule,
+        on_tool_call=_hook(rule, "on_tool_call"),
+        on_tool_result=_hook(rule, "on_tool_result"),
+        on_message=_hook(rule, "on_message"),
+        guarded=guarded,
+    )
+
+
+def _hook(rule: Rule, name: str) -> Hook | None:
+    hook = getattr(rule, name, None)
+    return hook if callable(hook) else None
+
+
+def unique(links: Iterable[Link], chain: str) -> tuple[Link, ...]:
+    """The links of one chain, every rule and every name once.
+
+    Raises:
+        BuilderError: A rule or a name occurs twice.
+    """
+    seen: dict[str, Link] = {}
+    for one in links:
+        if one.name in seen:
+            again = "twice" if seen[one.name].rule is one.rule else "by two rules"
+            raise BuilderError(
+                f"The name {one.name!r} is used {again} in the {chain} chain; name each rule once, and each its own."
+            )
+        seen[one.name] = one
+    return tuple(seen.values())
+
+
+def chains(tools: Iterable[Link], contents: Iterable[Link]) -> Chains:
+    """The chains of two lists of links, each rule where it has a hook."""
+    tool_links = unique(tools, "tool")
+    return Chains(
+        calls=tuple(one for one in tool_links if one.on_tool_call is not None),
+        results=tuple(one for one in reversed(tool_links) if one.on_tool_result is not None),
+        contents=unique(contents, "message"),
+    )

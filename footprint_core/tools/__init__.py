@@ -1,0 +1,1 @@
+"""Tools: typed functions, what they are handed, and how their arguments are checked."""

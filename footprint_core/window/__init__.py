@@ -1,0 +1,1 @@
+"""What is sent: strategies plan a removal, the engine guards it and files a record."""

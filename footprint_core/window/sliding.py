@@ -1,0 +1,44 @@
+"""The sliding window: keep the recent turns and the current request, let the oldest span go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from footprint_core.errors import BuilderError
+from footprint_core.window.engine import oldest_span
+from footprint_core.window.strategy import WindowPlan, WindowView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlidingWindow:
+    """Engages when there are more than `keep_recent_turns` turns."""
+
+    name: ClassVar[str] = "sliding-window"
+    keep_recent_turns: int
+
+    def plan(self, view: WindowView, /) -> WindowPlan | None:
+        """The oldest span that may leave; None within the depth."""
+        if view.turn_count <= self.keep_recent_turns:
+            return None
+        span = oldest_span(view, keep_recent_turns=self.keep_recent_turns)
+        return WindowPlan(
+            remove=span.remove,
+            refusals=span.refusals,
+            pinned=span.pinned,
+            yielded=span.yielded,
+            figures={"keep_recent_turns": self.keep_recent_turns},
+        )
+
+
+def sliding_window(*, keep_recent_turns: int) -> SlidingWindow:
+    """A window that keeps the `keep_recent_turns` most recent turns, at least 1, and the current request.
+
+    A turn is one user or assistant message with the tool messages that answer it.
+
+    Raises:
+        BuilderError: The number is no whole number of at least 1.
+    """
+    if type(keep_recent_turns) is not int or keep_recent_turns < 1:
+        raise BuilderError("sliding_window(keep_recent_turns=...) needs a whole number of at least 1.")
+    return SlidingWindow(keep_recent_turns=keep_recent_turns)
