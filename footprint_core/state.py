@@ -94,7 +94,8 @@ class RunState:
                 self.result = None
             case fa.MessageTaken():
                 self.turn_index = fact.turn_index
-                self._add(UserMessage(text=fact.text))
+                if fact.text is not msgspec.UNSET:
+                    self._add(UserMessage(text=fact.text))
             case fa.WindowVisited():
                 self._trim(fact)
             case fa.BudgetExhausted():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("footprint")
 _SLOW_SECONDS = 0.05
+_NOTHING: AbstractContextManager[None] = nullcontext()
 
 watching: ContextVar[bool] = ContextVar("footprint_watching", default=False)
 """True while a watcher is being told something."""
@@ -159,10 +160,10 @@ class Bus:
             for watcher in self.watchers
         )
 
-    def close(self, timeout: float) -> None:
-        """Close the recorders among the watchers, all within `timeout` seconds."""
+    def close(self, watchers: Sequence[Watcher], timeout: float) -> None:
+        """Close the recorders among `watchers`, all within `timeout` seconds."""
         deadline = time.monotonic() + timeout
-        for watcher in self.watchers:
+        for watcher in watchers:
             if isinstance(watcher, Closing):
                 try:
                     watcher.close(max(0.0, deadline - time.monotonic()))
@@ -179,7 +180,9 @@ class Audience:
     def __init__(self, bus: Bus, watchers: tuple[Watcher, ...]) -> None:
         self._bus = bus
         self._watchers = watchers
-        self._enclosing = tuple((w, w) for w in watchers if isinstance(w, Enclosing))
+        self._enclosing: tuple[tuple[Watcher, Enclosing], ...] = tuple(
+            (watcher, watcher) for watcher in watchers if isinstance(watcher, Enclosing)
+        )
         self._reported: set[str] = set()
         self.listening = bool(watchers)
 
@@ -234,9 +237,12 @@ class Audience:
                     _log.warning("The watcher %s raised %s in correlation.", watcher.id, type(error).__name__)
         return None
 
-    @contextmanager
-    def enclose(self, scope: Scope) -> Iterator[None]:
+    def enclose(self, scope: Scope) -> AbstractContextManager[None]:
         """Enter every enclosing watcher around what runs; what they raise stays here."""
+        return self._enclosed(scope) if self._enclosing else _NOTHING
+
+    @contextmanager
+    def _enclosed(self, scope: Scope) -> Iterator[None]:
         entered: list[tuple[Watcher, AbstractContextManager[None]]] = []
         for watcher, enclosing in self._enclosing:
             try:

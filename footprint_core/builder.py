@@ -1,0 +1,183 @@
+"""The builder: an agent is described step by step, checked at each, and frozen by `build`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Unpack
+
+from footprint_core.act import ActOptions, ResolvedAct, refuse_unknown_keys, resolve_act
+from footprint_core.agent import Agent
+from footprint_core.chain.links import Link, Rule, chains, link
+from footprint_core.errors import ActTwiceError, BuilderError, MissingHookError, ShadowedToolError
+from footprint_core.ledger import Ledger
+from footprint_core.memory import MemoryLedger
+from footprint_core.providers.port import Provider
+from footprint_core.spec import AgentSpec
+from footprint_core.tools.function import tool as tool_of
+from footprint_core.tools.tool import Tool
+from footprint_core.watch import Bus, Watcher
+from footprint_core.window.strategy import WindowStrategy, window_strategy
+
+
+class AgentBuilder:
+    """Describes an agent. `Agent.create` makes one; `build` ends it."""
+
+    def __init__(
+        self,
+        *,
+        provider: Provider,
+        model: str,
+        name: str,
+        id: str | None,
+        max_iterations: int,
+        wrap_up: bool,
+        keep_last_tool_results: int,
+    ) -> None:
+        if not name.strip() or not model.strip():
+            raise BuilderError("Agent.create() needs a name and a model that are not blank.")
+        if type(max_iterations) is not int or max_iterations < 1:
+            raise BuilderError("max_iterations counts the model calls of one turn; give a whole number of at least 1.")
+        self._provider = provider
+        self._model = model
+        self._name = name
+        self._id = id or name
+        self._max_iterations = max_iterations
+        self._wrap_up = wrap_up
+        self._keep_last_tool_results = keep_last_tool_results
+        self._system = ""
+        self._tools: dict[str, Tool] = {}
+        self._act: ResolvedAct | None = None
+        self._tool_rules: list[Link] = []
+        self._message_rules: list[Link] = []
+        self._window: tuple[WindowStrategy, str] | None = None
+        self._watchers: list[Watcher] = []
+        self._ledger: Ledger | None = None
+
+    def system(self, prompt: str) -> AgentBuilder:
+        """Give the system prompt."""
+        self._system = prompt
+        return self
+
+    def tool(self, *tools: Tool | Callable[..., object]) -> AgentBuilder:
+        """Give tools: typed functions, or what `tool(...)` made of them.
+
+        Raises:
+            ShadowedToolError: Two have one name.
+            BuilderError: A function cannot become a tool.
+        """
+        for given in tools:
+            made = given if isinstance(given, Tool) else tool_of(given)
+            if made.name in self._tools:
+                raise ShadowedToolError(tool=made.name)
+            self._tools[made.name] = made
+        return self
+
+    def act(self, **options: Unpack[ActOptions]) -> AgentBuilder:
+        """Give the rules of every moment at once; see `ActOptions`. Called at most once.
+
+        Raises:
+            ActTwiceError: It was called before.
+            UnknownActKeyError: A key is no moment.
+            BuilderError: A bucket or a rule cannot be used; nothing was attached.
+        """
+        if self._act is not None:
+            raise ActTwiceError(
+                ".act() is called once; add more rules with .tool_middleware() and .message_middleware(), "
+                "a window with .window()."
+            )
+        given: dict[str, Any] = dict(options)
+        refuse_unknown_keys(given)
+        resolved = resolve_act(**given)
+        if resolved.window is not None:
+            self._refuse_second_window(".act(window=...)")
+        chains(
+            [*resolved.tool_links(), *self._tool_rules], [*resolved.message_links(), *self._message_rules]
+        )
+        self._act = resolved
+        if resolved.window is not None:
+            self._window = (resolved.window, ".act(window=...)")
+        return self
+
+    def tool_middleware(self, *rules: Rule) -> AgentBuilder:
+        """Add rules to the tool chain, closest to the tool.
+
+        Raises:
+            MissingHookError: One has neither tool hook.
+        """
+        links = [link(rule) for rule in rules]
+        for one in links:
+            if one.on_tool_call is None and one.on_tool_result is None:
+                text = f"The rule {one.name!r} has neither on_tool_call nor on_tool_result; give it one of them."
+                raise MissingHookError(text, rule=one.name, bucket="tool_middleware")
+        self._tool_rules.extend(links)
+        return self
+
+    def message_middleware(self, *rules: Rule) -> AgentBuilder:
+        """Add rules to the message chain; they are asked at input and at output.
+
+        Raises:
+            MissingHookError: One has no `on_message`.
+        """
+        links = [link(rule) for rule in rules]
+        for one in links:
+            if one.on_message is None:
+                text = f"The rule {one.name!r} has no on_message method; give it one."
+                raise MissingHookError(text, rule=one.name, bucket="message_middleware")
+        self._message_rules.extend(links)
+        return self
+
+    def window(self, strategy: WindowStrategy) -> AgentBuilder:
+        """Give the window strategy.
+
+        Raises:
+            BuilderError: It is none, or there is one already.
+        """
+        checked = window_strategy(strategy)
+        self._refuse_second_window(".window()")
+        self._window = (checked, ".window()")
+        return self
+
+    def _refuse_second_window(self, door: str) -> None:
+        if self._window is not None:
+            strategy, earlier = self._window
+            raise BuilderError(
+                f"The window strategy {strategy.name!r} was set by {earlier}, so {door} cannot set another; keep one."
+            )
+
+    def watch(self, *watchers: Watcher) -> AgentBuilder:
+        """Attach watchers, in the order they are told."""
+        self._watchers.extend(watchers)
+        return self
+
+    def ledger(self, ledger: Ledger) -> AgentBuilder:
+        """Say where facts are appended; a `MemoryLedger` when it is not said."""
+        self._ledger = ledger
+        return self
+
+    def build(self) -> Agent:
+        """The agent. Later calls on the builder do not change it.
+
+        Raises:
+            BuilderError: Rules share a name in one chain, or watchers an id.
+        """
+        return Agent(self._spec())
+
+    def _spec(self) -> AgentSpec:
+        act = self._act
+        tool_links = () if act is None else act.tool_links()
+        message_links = () if act is None else act.message_links()
+        return AgentSpec(
+            agent_id=self._id,
+            name=self._name,
+            provider=self._provider,
+            model=self._model,
+            system=self._system,
+            tools=dict(self._tools),
+            chains=chains([*tool_links, *self._tool_rules], [*message_links, *self._message_rules]),
+            window=None if self._window is None else self._window[0],
+            ledger=MemoryLedger() if self._ledger is None else self._ledger,
+            bus=Bus(self._watchers),
+            max_iterations=self._max_iterations,
+            wrap_up=self._wrap_up,
+            keep_last_tool_results=self._keep_last_tool_results,
+        )

@@ -1,0 +1,152 @@
+"""The model is called. Nothing can change its reply before it is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+
+from footprint_core.errors import ProviderError
+from footprint_core.events import TokenStreamed
+from footprint_core.facts import ModelAsked, ModelFailed, ModelReplied, Route
+from footprint_core.loop.turn import Turn
+from footprint_core.messages import ToolCall
+from footprint_core.providers.port import Completed, ModelRequest
+from footprint_core.watch import Scope
+
+_CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
+
+
+async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
+    """Ask the model; everything noted before is durable before the request goes out.
+
+    Raises:
+        ProviderError: The provider raised, or ended without a reply.
+    """
+    spec, state = turn.spec, turn.state
+    iteration = state.iteration + 1
+    turn.stage = "model"
+    turn.writer.note(_asked(turn, iteration, offer_tools=offer_tools))
+    await turn.writer.commit()
+    request = ModelRequest(
+        system=spec.system,
+        messages=state.messages,
+        tools=spec.offers.tools if offer_tools else (),
+        model=spec.model,
+    )
+    began = time.perf_counter_ns()
+    try:
+        completed, first_chunk = await _read(turn, request, iteration, began)
+    except asyncio.CancelledError:
+        turn.writer.note(_failed(iteration, "CancelledError", began))
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        turn.writer.note(_failed(iteration, kind, began))
+        raise ProviderError(provider=spec.provider.name, error_class=kind) from error
+    replied = ModelReplied(
+        iteration=iteration,
+        call_count=len(completed.tool_calls),
+        stop_reason=completed.stop_reason,
+        duration_us=(time.perf_counter_ns() - began) // 1000,
+        route=_route(turn, completed, iteration),
+        usage=completed.usage,
+        response_id=completed.response_id,
+        response_model=completed.response_model,
+        first_chunk_us=first_chunk,
+        text=completed.text,
+        calls=_usable(completed.tool_calls, iteration),
+    )
+    turn.writer.note(replied)
+    return replied
+
+
+def _asked(turn: Turn, iteration: int, *, offer_tools: bool) -> ModelAsked:
+    spec, state = turn.spec, turn.state
+    return ModelAsked(
+        iteration=iteration,
+        provider=spec.provider.name,
+        model=spec.model,
+        server=getattr(spec.provider, "server", None),
+        messages=len(state.messages),
+        message_chars=state.message_chars,
+        new_messages=state.gained,
+        system_chars=len(spec.system),
+        tools=spec.offers.names if offer_tools else (),
+        tool_chars=spec.offers.chars if offer_tools else 0,
+        first=not state.asked,
+    )
+
+
+def _failed(iteration: int, kind: str, began: int) -> ModelFailed:
+    took = (time.perf_counter_ns() - began) // 1000
+    return ModelFailed(iteration=iteration, error_class=kind, duration_us=took)
+
+
+async def _read(
+    turn: Turn, request: ModelRequest, iteration: int, began: int
+) -> tuple[Completed, int | None]:
+    """The reply, and the microseconds until its first chunk; chunks are counted as they arrive."""
+    completed: Completed | None = None
+    first_chunk: int | None = None
+    chunks = 0
+    writer = turn.writer
+    with turn.audience.enclose(
+        Scope(kind="model", run_id=writer.run_id, segment=writer.segment, iteration=iteration)
+    ):
+        async for piece in turn.spec.provider.reply(request):
+            if isinstance(piece, Completed):
+                completed = piece
+                continue
+            if first_chunk is None:
+                first_chunk = (time.perf_counter_ns() - began) // 1000
+            if turn.audience.listening:
+                writer.signal(
+                    TokenStreamed(
+                        run_id=writer.run_id,
+                        segment=writer.segment,
+                        sequence=writer.position,
+                        time=writer.now(),
+                        iteration=iteration,
+                        token_index=chunks,
+                        chars=len(piece.text),
+                    )
+                )
+            chunks += 1
+    if completed is None:
+        raise EOFError("The provider ended its reply without a Completed.")
+    return completed, first_chunk
+
+
+def _route(turn: Turn, completed: Completed, iteration: int) -> Route:
+    """The calls alone decide: a stop reason that contradicts them is ignored."""
+    if not completed.tool_calls:
+        return "final"
+    if iteration < turn.spec.max_iterations:
+        return "tool-calls"
+    return "wrap-up" if turn.spec.wrap_up and not turn.state.wrapped_up else "final"
+
+
+def _usable(calls: tuple[ToolCall, ...], iteration: int) -> tuple[ToolCall, ...]:
+    """The calls, each under an id that is harmless and unique in its reply.
+
+    A model repeats ids, and can hide content in them.
+    """
+    seen: set[str] = set()
+    usable: list[ToolCall] = []
+    for index, call in enumerate(calls):
+        harmless = _CALL_ID.fullmatch(call.id) is not None
+        if harmless and call.id not in seen:
+            seen.add(call.id)
+            usable.append(call)
+            continue
+        fresh = f"call-{iteration}-{index + 1}"
+        while fresh in seen or any(fresh == other.id for other in calls):
+            fresh += "x"
+        seen.add(fresh)
+        usable.append(
+            ToolCall(
+                id=fresh, name=call.name, args_json=call.args_json, repeats=call.id if harmless else None
+            )
+        )
+    return tuple(usable)

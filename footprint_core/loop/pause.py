@@ -1,0 +1,118 @@
+"""A person is asked: the pause is on record before the caller is handed it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from footprint_core.decisions import Decision
+from footprint_core.facts import PauseOpened, SegmentEnded
+from footprint_core.loop.turn import Question, Turn
+from footprint_core.messages import Messages
+from footprint_core.tools.tool import Checked, invalid_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a turn began.
+
+    Attributes:
+        conversation_id: The application's conversation, or None.
+        follows: The run before this one, or None.
+        before: The conversation as it was before this turn.
+        rows: The decision rows of earlier segments.
+    """
+
+    conversation_id: str | None
+    follows: str | None
+    before: Messages
+    rows: tuple[Decision, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PausedRun:
+    """A question that is open, and the checkpoint that continues behind it."""
+
+    question: Question
+    pause_id: str
+    checkpoint: dict[str, Any]
+    args_problem: str | None
+
+
+async def open_pause(
+    turn: Turn, question: Question, end: Callable[[], SegmentEnded], origin: Origin
+) -> PausedRun:
+    """File the pause and the segment's end, and make the checkpoint."""
+    # pydantic is loaded by the first pause of a process, not by the import of the package.
+    from footprint_core.pause.checkpoint import digest, new_salt
+
+    pause_id = turn.spec.new_id()
+    salt = new_salt()
+    over = digest(salt, question.tool_name, question.tool_source, question.args)
+    opened = turn.writer.now()
+    turn.writer.note(
+        PauseOpened(
+            pause_id=pause_id,
+            pause_kind=question.kind,
+            iteration=turn.state.iteration,
+            call_id=question.call_id,
+            tool_name=question.tool_name,
+            tool_source=question.tool_source,
+            middleware=question.middleware,
+            salt=salt,
+            digest=over,
+        )
+    )
+    turn.writer.note(end())
+    checkpoint = _checkpoint(turn, question, origin)
+    checkpoint.update(pause_id=pause_id, salt=salt, digest=over, opened_us=opened)
+    await turn.writer.commit(checkpoint, pause_id=pause_id)
+    rows = [msgspec.to_builtins(row) for row in (*origin.rows, *turn.writer.decisions())]
+    return PausedRun(
+        question=question,
+        pause_id=pause_id,
+        checkpoint={**checkpoint, "rows": rows},
+        args_problem=_args_problem(turn, question),
+    )
+
+
+def _checkpoint(turn: Turn, question: Question, origin: Origin) -> dict[str, Any]:
+    trace = turn.writer.trace
+    return {
+        "version": 1,
+        "run_id": turn.writer.run_id,
+        "segment": turn.writer.segment,
+        "position": turn.writer.position,
+        "agent_id": turn.spec.agent_id,
+        "conversation_id": origin.conversation_id,
+        "rules": {moment: [ref.name for ref in refs] for moment, refs in turn.spec.rules.items()},
+        "trace": None if trace is None else [trace.trace_id, trace.span_id],
+        "identity": turn.identity,
+        "follows": origin.follows,
+        "call": {
+            "index": question.index,
+            "call_id": question.call_id,
+            "tool_name": question.tool_name,
+            "tool_source": question.tool_source,
+            "args": question.args,
+            "kind": question.kind,
+            "middleware": question.middleware,
+            "link": question.link,
+            "question": question.question,
+            "detail": question.detail,
+        },
+        "state": turn.state.to_plain(),
+        "before": msgspec.to_builtins(origin.before[:]),
+    }
+
+
+def _args_problem(turn: Turn, question: Question) -> str | None:
+    """What checking the args would say now; advice, which decides nothing."""
+    tool = turn.spec.tools.get(question.tool_name)
+    if tool is None:
+        return f"There is no tool called {question.tool_name}."
+    checked = tool.check(dict(question.args))
+    return None if isinstance(checked, Checked) else invalid_text(tool.name, checked)

@@ -1,0 +1,100 @@
+"""The after-tool moment, and the one place where what a model reads of a call is filed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from footprint_core import plain
+from footprint_core.chain.calls import Refused, Subject
+from footprint_core.chain.results import walk_result
+from footprint_core.facts import CallAnswered, CallStatus
+from footprint_core.loop.turn import Turn
+from footprint_core.messages import ToolCall
+from footprint_core.outcomes import ToolArgs
+from footprint_core.plain import Json
+from footprint_core.tools.tool import Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """A body that ran: its result, or the message of what it raised, as plain JSON."""
+
+    tool: Tool
+    args: ToolArgs
+    result: Json
+    failed: bool
+    error_class: str | None
+    duration_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusing:
+    """Why a call did not run, and what the model reads instead."""
+
+    status: CallStatus
+    text: str
+    rule: str | None = None
+    issues: int | None = None
+
+
+async def read_result(turn: Turn, call: ToolCall, subject: Subject, ran: Ran, *, changed: bool) -> None:
+    """Let the rules decide about a result, then answer the call with what they let through."""
+    turn.stage = "after-tool"
+    links = turn.spec.chains.results
+    result, rule, text = ran.result, None, msgspec.UNSET
+    status: CallStatus = "failed" if ran.failed else "ran"
+    if links:
+        walked = await walk_result(links, subject, ran.args, ran.result, turn.writer, failed=ran.failed)
+        if isinstance(walked, Refused):
+            result, rule, text = walked.reason, walked.rule, walked.reason
+        elif walked.changed:
+            result, rule, text = walked.result, walked.rule, plain.rendered(walked.result)
+    known = len(ran.args.keys() & ran.tool.keys)
+    turn.writer.note(
+        CallAnswered(
+            iteration=subject.iteration,
+            call_id=call.id,
+            tool_name=ran.tool.name,
+            tool_type=ran.tool.type,
+            status=status,
+            executed=True,
+            args_changed=changed,
+            args_known_keys=known,
+            args_unknown_keys=len(ran.args) - known,
+            result_type=plain.json_type(result),
+            result_bytes=len(plain.rendered(result).encode()),
+            tool_source=ran.tool.source,
+            decided_by_rule=rule,
+            error_class=ran.error_class,
+            duration_us=ran.duration_us,
+            text=text,
+        )
+    )
+
+
+def answer_refused(turn: Turn, call: ToolCall, args: ToolArgs, refusing: Refusing) -> None:
+    """Answer a call that did not run; no result rule is asked."""
+    tool = turn.spec.tools.get(call.name)
+    known = 0 if tool is None else len(args.keys() & tool.keys)
+    text = plain.detach(refusing.text)
+    turn.writer.note(
+        CallAnswered(
+            iteration=turn.state.iteration,
+            call_id=call.id,
+            tool_name=call.name,
+            tool_type="function" if tool is None else tool.type,
+            status=refusing.status,
+            executed=False,
+            args_changed=False,
+            args_known_keys=known,
+            args_unknown_keys=len(args) - known,
+            result_type="string",
+            result_bytes=len(text.encode()),
+            tool_source=None if tool is None else tool.source,
+            decided_by_rule=refusing.rule,
+            issues=refusing.issues,
+            text=text,
+        )
+    )

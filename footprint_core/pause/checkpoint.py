@@ -1,0 +1,147 @@
+"""The checkpoint: a paused run as plain JSON, enough to go on in another process.
+
+The digest covers tool, source and args: `SHA-256(salt || JSON with sorted keys)`, with 16 random bytes
+of salt. Inside a checkpoint it finds accidents; compared with the ledger's record it finds edits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from footprint_core import plain
+from footprint_core.errors import ForeignCheckpointError
+from footprint_core.moments import LoopMoment
+from footprint_core.outcomes import ToolArgs
+
+VERSION = 1
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class PausedCall(_Model):
+    """The call a person is asked about."""
+
+    index: int
+    call_id: str
+    tool_name: str
+    tool_source: str | None
+    args: dict[str, Any]
+    kind: Literal["ask"]
+    middleware: str
+    link: int
+    question: str
+    detail: Any
+
+
+class Checkpoint(_Model):
+    """A paused run.
+
+    Attributes:
+        version: The schema version.
+        pause_id: The pause.
+        run_id: The run.
+        segment: The segment that paused.
+        position: The last position of it.
+        opened_us: When it paused, microseconds since the Unix epoch, UTC.
+        agent_id: The agent.
+        conversation_id: The application's conversation, or None.
+        rules: The names of the rules per moment, in order.
+        salt: Of the digest, hex.
+        digest: Over tool, source and args, hex.
+        trace: The span of the segment: trace id and span id, or None.
+        identity: The caller's identity.
+        follows: The run before this one in its conversation, or None.
+        call: The call in question.
+        state: The run, folded.
+        before: The conversation as it was before this turn.
+        rows: The decision rows so far, as they were filed.
+    """
+
+    version: Literal[1]
+    pause_id: str
+    run_id: str
+    segment: int
+    position: int
+    opened_us: int
+    agent_id: str
+    conversation_id: str | None
+    rules: dict[str, list[str]]
+    salt: str
+    digest: str
+    trace: tuple[str, str] | None
+    identity: Any
+    follows: str | None
+    call: PausedCall
+    state: dict[str, Any]
+    before: list[dict[str, Any]]
+    rows: list[dict[str, Any]]
+
+
+def new_salt() -> str:
+    """16 random bytes, hex."""
+    return os.urandom(16).hex()
+
+
+def digest(salt: str, tool_name: str, tool_source: str | None, args: ToolArgs) -> str:
+    """The digest over what a person is asked about, hex."""
+    body = plain.encode_sorted([tool_name, tool_source, args])
+    return hashlib.sha256(bytes.fromhex(salt) + body).hexdigest()
+
+
+def read_checkpoint(data: object) -> Checkpoint:
+    """A checkpoint that came from outside.
+
+    Raises:
+        ForeignCheckpointError: It is none, of a newer version, or was damaged.
+    """
+    if not isinstance(data, Mapping):
+        raise ForeignCheckpointError(
+            f"A checkpoint is the JSON object a pause gave, not {type(data).__name__}; pass pause.checkpoint."
+        )
+    version: object = data.get("version")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    if isinstance(version, int) and version > VERSION:
+        raise ForeignCheckpointError(
+            f"The checkpoint has version {version}, and this release reads up to {VERSION}; update it."
+        )
+    try:
+        checkpoint = Checkpoint.model_validate_json(plain.encode(data), strict=True)
+        found = digest(
+            checkpoint.salt, checkpoint.call.tool_name, checkpoint.call.tool_source, checkpoint.call.args
+        )
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"][:2])
+        raise ForeignCheckpointError(
+            f"That is no checkpoint of this product, or it was damaged, at {where}; pass pause.checkpoint as it was."
+        ) from None
+    except (TypeError, ValueError, RecursionError):
+        raise ForeignCheckpointError(
+            "That is no checkpoint of this product, or it was damaged; pass pause.checkpoint as it was."
+        ) from None
+    if not hmac.compare_digest(found, checkpoint.digest):
+        raise ForeignCheckpointError(
+            "The checkpoint's tool, source or args are not those the person was asked about; use the original."
+        )
+    return checkpoint
+
+
+def refuse_other_rules(checkpoint: Checkpoint, rules: Mapping[LoopMoment, tuple[str, ...]]) -> None:
+    """Refuse a checkpoint of an agent whose rules differ.
+
+    Raises:
+        ForeignCheckpointError: They do; the moment is named.
+    """
+    for moment, names in rules.items():
+        then = checkpoint.rules.get(moment, [])
+        if then != list(names):
+            raise ForeignCheckpointError(
+                f"The rules at {moment} were {', '.join(then) or 'none'} when the run paused and are "
+                f"{', '.join(names) or 'none'} now; resume on an agent with the same rules."
+            )

@@ -1,0 +1,87 @@
+"""A checkpoint and an answer are checked against each other, the agent and the ledger, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from footprint_core.decisions import Decision
+from footprint_core.errors import ForeignCheckpointError, StaleDecisionError
+from footprint_core.facts import TraceRef
+from footprint_core.ledger import Ledger
+from footprint_core.messages import AssistantMessage, Messages, ToolMessage, UserMessage
+from footprint_core.moments import LoopMoment
+from footprint_core.pause.checkpoint import Checkpoint, read_checkpoint, refuse_other_rules
+from footprint_core.pause.person import Person, read_decision
+from footprint_core.plain import Json
+from footprint_core.state import RunState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """A paused run that can go on.
+
+    Attributes:
+        checkpoint: Where it paused.
+        person: The decision.
+        state: The run, folded.
+        before: The conversation as it was before the turn.
+        rows: The decision rows so far.
+        position: The last position of the run.
+        segment: Its last segment.
+        trace: The span of the segment that paused, or None.
+    """
+
+    checkpoint: Checkpoint
+    person: Person
+    state: RunState
+    before: Messages
+    rows: tuple[Decision, ...]
+    position: int
+    segment: int
+    trace: TraceRef | None
+
+
+async def restore(
+    data: Mapping[str, Json], answer: object, *, ledger: Ledger, rules: Mapping[LoopMoment, tuple[str, ...]]
+) -> Restored:
+    """Everything a resume needs; whatever refuses it leaves the pause answerable.
+
+    Raises:
+        ForeignCheckpointError: The checkpoint is none, was edited, or the agent's rules differ.
+        DecisionRequiredError: The answer is no decision of a person.
+        StaleDecisionError: The pause was answered before.
+    """
+    checkpoint = read_checkpoint(data)
+    refuse_other_rules(checkpoint, rules)
+    person = read_decision(answer, gate=checkpoint.call.kind, tool_name=checkpoint.call.tool_name)
+    standing = await ledger.pause_standing(checkpoint.run_id, checkpoint.pause_id)
+    if standing is not None and standing.answered:
+        raise StaleDecisionError("The pause was answered before; each answer is used once.")
+    if standing is not None and (standing.salt, standing.digest) != (checkpoint.salt, checkpoint.digest):
+        raise ForeignCheckpointError(
+            "The checkpoint's tool, source or args are not those in the ledger's record of the pause; use the original."
+        )
+    try:
+        state = RunState.from_plain(checkpoint.state)
+        before = msgspec.convert(checkpoint.before, type=tuple[UserMessage | AssistantMessage | ToolMessage, ...])
+        filed = msgspec.convert(checkpoint.rows, type=tuple[Decision, ...])
+        call = state.calls[checkpoint.call.index]
+    except (msgspec.ValidationError, IndexError):
+        call = None
+        state, before, filed = RunState(), (), ()
+    if call is None or (call.id, call.name) != (checkpoint.call.call_id, checkpoint.call.tool_name):
+        raise ForeignCheckpointError("The checkpoint was damaged; pass pause.checkpoint as it was.")
+    trace = checkpoint.trace
+    return Restored(
+        checkpoint=checkpoint,
+        person=person,
+        state=state,
+        before=Messages(before),
+        rows=filed if standing is None else ledger.decisions(checkpoint.run_id),
+        position=checkpoint.position if standing is None else standing.position,
+        segment=checkpoint.segment if standing is None else standing.segment,
+        trace=None if trace is None else TraceRef(trace_id=trace[0], span_id=trace[1]),
+    )

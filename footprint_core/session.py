@@ -1,0 +1,325 @@
+"""A conversation over a frozen agent: one turn at a time, from a message to an answer or a question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TypeAlias
+
+import msgspec
+
+from footprint_core import plain
+from footprint_core.commit import Writer
+from footprint_core.decisions import Decision
+from footprint_core.errors import (
+    InvalidRunInputError,
+    MessageDeniedError,
+    NoConversationError,
+    PendingQuestionError,
+    ReentrantCallError,
+    RunError,
+    RunInFlightError,
+    RunTakenOverError,
+    StaleDecisionError,
+)
+from footprint_core.facts import RunConfigured, TraceRef
+from footprint_core.loop.pause import Origin, PausedRun
+from footprint_core.loop.resume import Answering, resume_run
+from footprint_core.loop.run import run_message
+from footprint_core.loop.segment import run_segment
+from footprint_core.loop.turn import Answered, DeniedMessage, Ending, Turn
+from footprint_core.messages import Messages
+from footprint_core.pause.results import Answer, AskPause, Outcome
+from footprint_core.plain import Json
+from footprint_core.spec import AgentSpec
+from footprint_core.state import RunState
+from footprint_core.watch import watching
+
+
+class Session:
+    """An independent conversation over an agent's description, ledger and watchers.
+
+    Attributes:
+        conversation_id: What the application calls the conversation, or None.
+        last_run_id: The run of the last turn that began, also when it failed.
+    """
+
+    def __init__(self, spec: AgentSpec, *, conversation_id: str | None = None) -> None:
+        self._spec = spec
+        self._messages: Messages | None = None
+        self._turn_index = 0
+        self._follows: str | None = None
+        self._pending: AskPause | None = None
+        self._busy = False
+        self.conversation_id = conversation_id
+        self.last_run_id: str | None = None
+
+    async def run(self, message: str, *, identity: Json = None) -> Outcome:
+        """Begin a new conversation with a message.
+
+        Args:
+            message: What the user says.
+            identity: Who the user is, as JSON; rules and tools are shown it.
+
+        Returns:
+            The answer, or a question to a person.
+
+        Raises:
+            InvalidRunInputError: The message is empty, blank or no string.
+            MessageDeniedError: A rule refused the message or the answer.
+            ProviderError: The model provider raised.
+            LedgerError: The ledger did not take what had to be durable.
+            PendingQuestionError: A question to a person is open.
+            RunInFlightError: The session is running a turn.
+        """
+        work = self._alone(self._first(message, identity))
+        # A refused message must not be found in a frame of the traceback.
+        del message
+        return _released(await work)
+
+    async def follow_up(self, message: str, *, identity: Json = None) -> Outcome:
+        """Go on with the conversation of the last finished turn. As `run`.
+
+        Raises:
+            NoConversationError: No turn was finished before.
+        """
+        work = self._alone(self._next(message, identity))
+        del message
+        return _released(await work)
+
+    def run_sync(self, message: str, *, identity: Json = None) -> Outcome:
+        """`run`, for programs without an event loop; plain tools run in the calling thread.
+
+        Raises:
+            RunError: There is a running event loop; await `run` there.
+        """
+        start = self.starting_sync(message, identity=identity)
+        del message
+        return start()
+
+    def starting_sync(self, message: str, *, identity: Json = None) -> Callable[[], Outcome]:
+        """A turn for `run_sync` that is begun by calling what is returned."""
+        _refuse_running_loop()
+        work = self._alone(self._first(message, identity, inline=True))
+        return lambda: _released(asyncio.run(work))
+
+    async def resume(self, checkpoint: Mapping[str, Json], answer: object) -> Outcome:
+        """Answer the question of a pause and go on, here or in another process than paused it.
+
+        Args:
+            checkpoint: What the pause gave, also after a round trip through JSON.
+            answer: `check_in_approved(by=...)` or `check_in_declined(by=...)`.
+
+        Raises:
+            ForeignCheckpointError: It is no checkpoint of this agent, or it was edited.
+            DecisionRequiredError: The answer is no decision; the pause stays answerable.
+            StaleDecisionError: The pause was answered before.
+            LedgerError: The ledger did not take what had to be durable.
+        """
+        begin = partial(self._resume, checkpoint, answer)
+        return _released(await self._alone(begin, resuming=True))
+
+    def _first(self, message: str, identity: Json, *, inline: bool = False) -> _Begin:
+        _check_message(message, "run")
+        origin = Origin(conversation_id=self.conversation_id, follows=None, before=Messages())
+        return partial(self._begin, message, identity, origin, turn_index=0, inline=inline)
+
+    def _next(self, message: str, identity: Json) -> _Begin:
+        _check_message(message, "follow_up")
+        if self._messages is None:
+            raise NoConversationError("There is no finished turn to follow up on; call run() first.")
+        origin = Origin(
+            conversation_id=self.conversation_id, follows=self._follows, before=self._messages
+        )
+        return partial(
+            self._begin, message, identity, origin, turn_index=self._turn_index + 1, inline=False
+        )
+
+    async def _alone(
+        self, begin: _Begin, *, resuming: bool = False
+    ) -> _Concluded:
+        if watching.get():
+            raise ReentrantCallError("A watcher called the agent it watches; start the turn outside of it.")
+        if self._busy:
+            raise RunInFlightError("This session is running a turn; await it, or use agent.session().")
+        if self._pending is not None and not resuming:
+            raise PendingQuestionError(
+                tool_name=self._pending.tool_name, tool_call_id=self._pending.tool_call_id
+            )
+        self._busy = True
+        try:
+            return await begin()
+        finally:
+            self._busy = False
+
+    async def _begin(
+        self, message: str, identity: Json, origin: Origin, *, turn_index: int, inline: bool
+    ) -> _Concluded:
+        turn = self._turn(
+            RunState(origin.before), self._spec.new_id(), 1, 0, plain.detach(identity), inline=inline
+        )
+        opening = self._opening(turn, origin, turn_index)
+        steps = partial(run_message, text=message, turn_index=turn_index)
+        return await self._play(turn, opening, steps, origin)
+
+    def _turn(
+        self,
+        state: RunState,
+        run_id: str,
+        segment: int,
+        position: int,
+        identity: Json,
+        *,
+        inline: bool = False,
+    ) -> Turn:
+        spec = self._spec
+        audience = spec.bus.audience()
+        self.last_run_id = run_id
+        writer = Writer(
+            ledger=spec.ledger,
+            audience=audience,
+            state=state,
+            clock=spec.clock(),
+            run_id=run_id,
+            segment=segment,
+            position=position,
+        )
+        return Turn(
+            spec=spec,
+            state=state,
+            writer=writer,
+            audience=audience,
+            identity=identity,
+            inline=inline,
+        )
+
+    def _opening(
+        self, turn: Turn, origin: Origin, turn_index: int, resumed_from: TraceRef | None = None
+    ) -> RunConfigured:
+        spec = self._spec
+        return RunConfigured(
+            agent_id=spec.agent_id,
+            agent_name=spec.name,
+            provider=spec.provider.name,
+            model=spec.model,
+            rules=dict(spec.rules),
+            tools=spec.offers.names,
+            turn_index=turn_index,
+            streaming=bool(getattr(spec.provider, "streaming", False)),
+            conversation_id=origin.conversation_id,
+            window=None if spec.window is None else spec.window.name,
+            follows=origin.follows,
+            resumed=turn.writer.segment > 1,
+            resumed_from=resumed_from,
+            identity=msgspec.UNSET if turn.identity is None else turn.identity,
+            system=spec.system or msgspec.UNSET,
+        )
+
+    async def _play(
+        self, turn: Turn, opening: RunConfigured, steps: Callable[[Turn], Awaitable[Ending]], origin: Origin
+    ) -> _Concluded:
+        ending = await run_segment(turn, opening, steps, origin=origin)
+        rows = (*origin.rows, *turn.writer.decisions())
+        writer = turn.writer
+        match ending:
+            case Answered():
+                self._messages = turn.state.messages
+                self._turn_index = turn.state.turn_index
+                self._follows = writer.run_id
+                return Answer(
+                    text=ending.text, run_id=writer.run_id, decisions=rows, stopped_early=turn.stopped_early
+                )
+            case DeniedMessage():
+                denied = MessageDeniedError(
+                    reason=ending.reason, phase=ending.phase, middleware=ending.rule
+                )
+                denied.run_id, denied.segment = writer.run_id, writer.segment
+                return denied
+            case PausedRun():
+                self._pending = _shown(ending, writer.run_id, rows)
+                return self._pending
+
+    async def _resume(self, data: Mapping[str, Json], answer: object) -> _Concluded:
+        from footprint_core.pause.restore import restore
+
+        spec = self._spec
+        names = {moment: tuple(ref.name for ref in refs) for moment, refs in spec.rules.items()}
+        restored = await restore(data, answer, ledger=spec.ledger, rules=names)
+        turn = self._turn(
+            restored.state,
+            restored.checkpoint.run_id,
+            restored.segment + 1,
+            restored.position,
+            restored.checkpoint.identity,
+        )
+        checkpoint, call = restored.checkpoint, restored.checkpoint.call
+        answering = Answering(
+            pause_id=checkpoint.pause_id,
+            middleware=call.middleware,
+            link=call.link,
+            index=call.index,
+            args=call.args,
+            opened_us=checkpoint.opened_us,
+            person=restored.person,
+        )
+        origin = Origin(
+            conversation_id=checkpoint.conversation_id,
+            follows=checkpoint.follows,
+            before=restored.before,
+            rows=restored.rows,
+        )
+        self.conversation_id, self._pending = checkpoint.conversation_id, None
+        opening = self._opening(turn, origin, restored.state.turn_index, restored.trace)
+        try:
+            return await self._play(turn, opening, partial(resume_run, answering=answering), origin)
+        except RunTakenOverError as error:
+            if turn.stage not in {"start", "resume"}:
+                raise
+            # Two processes answered at once; this one lost before it acted.
+            stale = StaleDecisionError("The pause was answered by another process meanwhile; look at its run.")
+            stale.run_id, stale.segment = error.run_id, error.segment
+            raise stale from None
+
+
+_Concluded: TypeAlias = Answer | AskPause | MessageDeniedError
+_Begin: TypeAlias = Callable[[], Awaitable[_Concluded]]
+
+
+def _released(concluded: _Concluded) -> Outcome:
+    if isinstance(concluded, MessageDeniedError):
+        raise concluded
+    return concluded
+
+
+def _check_message(message: object, door: str) -> None:
+    if not isinstance(message, str):
+        raise InvalidRunInputError(f"{door}() takes a message as text, not {type(message).__name__}.")
+    if not message.strip():
+        raise InvalidRunInputError(f"{door}() got an empty message; give it text.")
+
+
+def _refuse_running_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RunError("run_sync() was called inside a running event loop; await run() there.")
+
+
+def _shown(paused: PausedRun, run_id: str, rows: tuple[Decision, ...]) -> AskPause:
+    question = paused.question
+    return AskPause(
+        middleware=question.middleware or "",
+        question=question.question,
+        detail=question.detail,
+        tool_name=question.tool_name,
+        tool_source=question.tool_source,
+        tool_call_id=question.call_id,
+        args=question.args,
+        args_problem=paused.args_problem,
+        decisions=rows,
+        run_id=run_id,
+        pause_id=paused.pause_id,
+        checkpoint=paused.checkpoint,
+    )
