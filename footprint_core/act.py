@@ -68,9 +68,7 @@ class ResolvedAct:
 
         A rule named for one phase only passes through at the other.
         """
-        early = [
-            link(rule, guarded=None if _among(rule, self.output) else "output") for rule in self.input
-        ]
+        early = [link(rule, guarded=None if _among(rule, self.output) else "output") for rule in self.input]
         late = [link(rule, guarded="input") for rule in self.output if not _among(rule, self.input)]
         return (*early, *late)
 
@@ -141,7 +139,7 @@ def refuse_unknown_keys(given: dict[str, Any]) -> None:
 
 def _check_lock() -> None:
     keys = set(ACT_KEYS)
-    spellings = {
+    spellings: dict[str, set[str]] = {
         "ActOptions": set(ActOptions.__optional_keys__),
         "resolve_act": set(inspect.signature(resolve_act).parameters),
         "ResolvedAct": set(ResolvedAct.__slots__),
@@ -149,7 +147,9 @@ def _check_lock() -> None:
     }
     for place, found in spellings.items():
         if odd := sorted(found ^ keys):
-            raise BuilderError(f"{place} and ACT_KEYS differ in {', '.join(odd)}; every moment needs one key.")
+            raise BuilderError(
+                f"{place} and ACT_KEYS differ in {', '.join(odd)}; every moment needs one key."
+            )
 
 
 _check_lock()

@@ -119,7 +119,7 @@ class Agent:
         return Health(watchers=self._spec.bus.health())
 
     async def close(self, *, timeout: float = _CLOSE_SECONDS) -> None:
-        """Flush and close the recorders within `timeout` seconds, then close the ledger. Twice is harmless."""
+        """Close the recorders within `timeout` seconds, then the ledger. Closing twice is harmless."""
         if not self._open:
             return
         self._open = False

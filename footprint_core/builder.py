@@ -36,7 +36,9 @@ class AgentBuilder:
         if not name.strip() or not model.strip():
             raise BuilderError("Agent.create() needs a name and a model that are not blank.")
         if type(max_iterations) is not int or max_iterations < 1:
-            raise BuilderError("max_iterations counts the model calls of one turn; give a whole number of at least 1.")
+            raise BuilderError(
+                "max_iterations counts the model calls of one turn; give a whole number of at least 1."
+            )
         self._provider = provider
         self._model = model
         self._name = name
@@ -90,9 +92,7 @@ class AgentBuilder:
         resolved = resolve_act(**given)
         if resolved.window is not None:
             self._refuse_second_window(".act(window=...)")
-        chains(
-            [*resolved.tool_links(), *self._tool_rules], [*resolved.message_links(), *self._message_rules]
-        )
+        chains([*resolved.tool_links(), *self._tool_rules], [*resolved.message_links(), *self._message_rules])
         self._act = resolved
         if resolved.window is not None:
             self._window = (resolved.window, ".act(window=...)")
@@ -107,7 +107,9 @@ class AgentBuilder:
         links = [link(rule) for rule in rules]
         for one in links:
             if one.on_tool_call is None and one.on_tool_result is None:
-                text = f"The rule {one.name!r} has neither on_tool_call nor on_tool_result; give it one of them."
+                text = (
+                    f"The rule {one.name!r} has neither on_tool_call nor on_tool_result; give it one of them."
+                )
                 raise MissingHookError(text, rule=one.name, bucket="tool_middleware")
         self._tool_rules.extend(links)
         return self
@@ -141,7 +143,8 @@ class AgentBuilder:
         if self._window is not None:
             strategy, earlier = self._window
             raise BuilderError(
-                f"The window strategy {strategy.name!r} was set by {earlier}, so {door} cannot set another; keep one."
+                f"The window strategy {strategy.name!r} was set by {earlier}, so {door} cannot set another; "
+                "keep one."
             )
 
     def watch(self, *watchers: Watcher) -> AgentBuilder:

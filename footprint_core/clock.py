@@ -39,6 +39,8 @@ def new_id() -> str:
 
 def iso(microseconds: int) -> str:
     """An instant as ISO 8601 in UTC with its zone, to the microsecond."""
-    return datetime.fromtimestamp(microseconds // 1_000_000, UTC).replace(
-        microsecond=microseconds % 1_000_000
-    ).isoformat(timespec="microseconds")
+    return (
+        datetime.fromtimestamp(microseconds // 1_000_000, UTC)
+        .replace(microsecond=microseconds % 1_000_000)
+        .isoformat(timespec="microseconds")
+    )

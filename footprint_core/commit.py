@@ -111,7 +111,7 @@ class Writer:
         self._pending.clear()
         try:
             receipt = self._ledger.append_inline(batch)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a ledger of another make raises its own
             raise self._failed(error) from error.__cause__
         if receipt is None:
             await _finish(self._append(batch))
@@ -121,7 +121,7 @@ class Writer:
     async def _append(self, batch: Batch) -> None:
         try:
             receipt = await self._ledger.append(batch)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a ledger of another make raises its own
             raise self._failed(error) from error.__cause__
         self._publish(receipt)
 
@@ -130,7 +130,7 @@ class Writer:
         if not isinstance(error, LedgerError):
             # A ledger of another make raised its own error, whose text may quote what was written.
             error = LedgerWriteError(
-                f"The ledger raised {type(error).__name__} on an append; nothing acted on it. Look at the ledger."
+                f"The ledger raised {type(error).__name__} on an append, so nothing acted; look at it."
             )
         error.run_id, error.segment = self.run_id, self.segment
         return error

@@ -114,7 +114,9 @@ class ContextInjected(_Event, frozen=True, kw_only=True, gc=False, tag_field="ty
     iteration: int
 
 
-class SlotComposed(_Event, frozen=True, kw_only=True, gc=False, tag_field="type", tag="context.slot_composed"):
+class SlotComposed(
+    _Event, frozen=True, kw_only=True, gc=False, tag_field="type", tag="context.slot_composed"
+):
     """A slot as the model will see it."""
 
     type: ClassVar[str] = "context.slot_composed"
@@ -261,7 +263,9 @@ class IterationFinished(
     tool_call_count: int
 
 
-class BudgetSpent(_Event, frozen=True, kw_only=True, gc=False, tag_field="type", tag="agent.budget_exhausted"):
+class BudgetSpent(
+    _Event, frozen=True, kw_only=True, gc=False, tag_field="type", tag="agent.budget_exhausted"
+):
     """The iteration budget ended with tool calls pending."""
 
     type: ClassVar[str] = "agent.budget_exhausted"

@@ -88,11 +88,15 @@ class MemoryLedger:
     def decisions(self, run_id: str, /) -> tuple[Decision, ...]:
         """The decision rows of a run, in order."""
         run = self._runs.get(run_id)
-        return () if run is None else tuple(
-            decision_row(run_id, segment, entry, entry.fact, part.marks.get(entry.position, ()))
-            for segment, part in run.parts
-            for entry in part.entries
-            if isinstance(entry.fact, Decided)
+        return (
+            ()
+            if run is None
+            else tuple(
+                decision_row(run_id, segment, entry, entry.fact, part.marks.get(entry.position, ()))
+                for segment, part in run.parts
+                for entry in part.entries
+                if isinstance(entry.fact, Decided)
+            )
         )
 
     async def close(self) -> None:

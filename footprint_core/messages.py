@@ -82,8 +82,8 @@ class Messages(Sequence[Message]):
     @classmethod
     def _over(cls, items: list[Message], length: int) -> Messages:
         view = cls.__new__(cls)
-        view._items = items
-        view._length = length
+        view._items = items  # noqa: SLF001 - this is the other constructor
+        view._length = length  # noqa: SLF001 - this is the other constructor
         return view
 
     def plus(self, message: Message) -> Messages:

@@ -67,7 +67,8 @@ class ToolCallContext:
     @property
     def args(self) -> ToolArgs:
         """The arguments as the rule before left them: a copy of the rule's own."""
-        return self._args.read()
+        args: ToolArgs = self._args.read()
+        return args
 
     @property
     def identity(self) -> Json:

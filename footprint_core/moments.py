@@ -39,5 +39,5 @@ def act_key_for(moment: LoopMoment) -> ActKey:
             assert_never(moment)
 
 
-ACT_KEYS: tuple[ActKey, ...] = tuple(map(act_key_for, LOOP_MOMENTS))
+ACT_KEYS: tuple[ActKey, ...] = tuple(act_key_for(moment) for moment in LOOP_MOMENTS)
 """Every keyword of `.act()`, in the order of the moments."""

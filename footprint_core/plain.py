@@ -105,11 +105,10 @@ def _unusual(value: object, depth: int, lost: list[str]) -> Json:
 
 def copy(value: Json) -> Json:
     """A copy of plain data, all levels deep; text and numbers are shared, for nothing can change them."""
-    kind = type(value)
-    if kind is dict:
-        return {key: copy(item) for key, item in value.items()}
-    if kind is list:
-        return [copy(item) for item in value]
+    if isinstance(value, dict):
+        return {key: copy(item) for key, item in cast("dict[str, Json]", value).items()}
+    if isinstance(value, list):
+        return [copy(item) for item in cast("list[Json]", value)]
     return value
 
 
@@ -120,8 +119,8 @@ def same(one: Json, other: Json) -> bool:
     if isinstance(one, dict):
         return (
             isinstance(other, dict)
-            and one.keys() == other.keys()  # pyright: ignore[reportUnknownMemberType]
-            and all(same(item, other[key]) for key, item in one.items())  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            and one.keys() == other.keys()
+            and all(same(item, other[key]) for key, item in one.items())  # pyright: ignore[reportUnknownVariableType]
         )
     if isinstance(one, list):
         return (
@@ -164,11 +163,10 @@ def json_type(value: Json) -> JsonType:
     """The JSON word for a plain value's type."""
     if value is None:
         return "null"
-    kind = type(value)
-    if kind is bool:
+    if isinstance(value, bool):
         return "boolean"
-    if kind is str:
+    if isinstance(value, str):
         return "string"
-    if kind is dict:
+    if isinstance(value, dict):
         return "object"
-    return "array" if kind is list else "number"
+    return "array" if isinstance(value, list) else "number"

@@ -11,6 +11,7 @@ from typing import assert_never
 
 from footprint_core import events as ev
 from footprint_core import facts as fa
+from footprint_core.composition import At, composed, evicted
 from footprint_core.ledger import Entry, Marks
 
 _HARMLESS = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
@@ -34,9 +35,9 @@ def events_for(entry: Entry, *, run_id: str, segment: int, marks: Marks = ()) ->
         case fa.Decided():
             return (_decided(fact, at, marks),)
         case fa.WindowVisited():
-            return _evicted(fact, at)
+            return evicted(fact, at)
         case fa.ModelAsked():
-            return _asked(fact, at)
+            return composed(fact, at)
         case fa.ModelReplied():
             return _replied(fact, at)
         case fa.ModelFailed():
@@ -61,14 +62,11 @@ def events_for(entry: Entry, *, run_id: str, segment: int, marks: Marks = ()) ->
             assert_never(fact)
 
 
-_At = tuple[str, int, int, int]
-
-
 def _seconds(microseconds: int | None) -> float | None:
     return None if microseconds is None else microseconds / 1_000_000
 
 
-def _configured(fact: fa.RunConfigured, at: _At) -> ev.Event:
+def _configured(fact: fa.RunConfigured, at: At) -> ev.Event:
     return ev.AgentConfigured(
         run_id=at[0],
         segment=at[1],
@@ -88,7 +86,7 @@ def _configured(fact: fa.RunConfigured, at: _At) -> ev.Event:
     )
 
 
-def _turn_started(fact: fa.MessageTaken, at: _At) -> ev.Event:
+def _turn_started(fact: fa.MessageTaken, at: At) -> ev.Event:
     return ev.TurnStarted(
         run_id=at[0],
         segment=at[1],
@@ -99,7 +97,7 @@ def _turn_started(fact: fa.MessageTaken, at: _At) -> ev.Event:
     )
 
 
-def _decided(fact: fa.Decided, at: _At, marks: Marks) -> ev.Event:
+def _decided(fact: fa.Decided, at: At, marks: Marks) -> ev.Event:
     about_message = fact.moment in {"input", "output"}
     redactions: dict[str, int] = {}
     for _path, strategy in marks:
@@ -129,87 +127,7 @@ def _decided(fact: fa.Decided, at: _At, marks: Marks) -> ev.Event:
     )
 
 
-def _evicted(fact: fa.WindowVisited, at: _At) -> tuple[ev.Event, ...]:
-    one = ev.ContextEvicted(
-        run_id=at[0],
-        segment=at[1],
-        sequence=at[2],
-        time=at[3],
-        slot="messages",
-        reason=fact.strategy,
-        iteration=fact.iteration,
-    )
-    return (one,) * fact.removed_messages
-
-
-def _asked(fact: fa.ModelAsked, at: _At) -> tuple[ev.Event, ...]:
-    run_id, segment, sequence, time = at
-    iteration, count = fact.iteration, len(fact.tools)
-    out: list[ev.Event] = []
-    slots: tuple[tuple[ev.Slot, int, int, int], ...] = (
-        ("system-prompt", int(fact.system_chars > 0), int(fact.first and fact.system_chars > 0), fact.system_chars),
-        ("messages", fact.messages, fact.new_messages, fact.message_chars),
-        ("tools", count, count if fact.first else 0, fact.tool_chars),
-    )
-    for slot, pieces, gained, chars in slots:
-        if gained > 0:
-            out.append(
-                ev.ContextInjected(
-                    run_id=run_id,
-                    segment=segment,
-                    sequence=sequence,
-                    time=time,
-                    slot=slot,
-                    pieces=gained,
-                    iteration=iteration,
-                )
-            )
-        out.append(
-            ev.SlotComposed(
-                run_id=run_id,
-                segment=segment,
-                sequence=sequence,
-                time=time,
-                slot=slot,
-                iteration=iteration,
-                pieces=pieces,
-                chars=chars,
-            )
-        )
-    out.append(
-        ev.ToolsOffered(
-            run_id=run_id,
-            segment=segment,
-            sequence=sequence,
-            time=time,
-            iteration=iteration,
-            offered=fact.tools,
-            count=count,
-        )
-    )
-    out.append(
-        ev.IterationStarted(
-            run_id=run_id, segment=segment, sequence=sequence, time=time, iteration=iteration
-        )
-    )
-    out.append(
-        ev.ModelCallStarted(
-            run_id=run_id,
-            segment=segment,
-            sequence=sequence,
-            time=time,
-            iteration=iteration,
-            provider=fact.provider,
-            model=fact.model,
-            server=fact.server,
-            messages_count=fact.messages,
-            tools_count=count,
-        )
-    )
-    return tuple(out)
-
-
-def _replied(fact: fa.ModelReplied, at: _At) -> tuple[ev.Event, ...]:
+def _replied(fact: fa.ModelReplied, at: At) -> tuple[ev.Event, ...]:
     usage = fact.usage
     ended = ev.ModelCallEnded(
         run_id=at[0],
@@ -236,7 +154,7 @@ def _replied(fact: fa.ModelReplied, at: _At) -> tuple[ev.Event, ...]:
     return (ended, chosen)
 
 
-def _model_failed(fact: fa.ModelFailed, at: _At) -> ev.Event:
+def _model_failed(fact: fa.ModelFailed, at: At) -> ev.Event:
     return ev.ModelCallEnded(
         run_id=at[0],
         segment=at[1],
@@ -256,7 +174,7 @@ def _model_failed(fact: fa.ModelFailed, at: _At) -> ev.Event:
     )
 
 
-def _call_taken(fact: fa.CallTaken, at: _At) -> ev.Event:
+def _call_taken(fact: fa.CallTaken, at: At) -> ev.Event:
     return ev.ToolCallStarted(
         run_id=at[0],
         segment=at[1],
@@ -270,7 +188,7 @@ def _call_taken(fact: fa.CallTaken, at: _At) -> ev.Event:
     )
 
 
-def _answered(fact: fa.CallAnswered, at: _At) -> tuple[ev.Event, ...]:
+def _answered(fact: fa.CallAnswered, at: At) -> tuple[ev.Event, ...]:
     name = shown(fact.tool_name)
     ended = ev.ToolCallEnded(
         run_id=at[0],
@@ -308,7 +226,7 @@ def _answered(fact: fa.CallAnswered, at: _At) -> tuple[ev.Event, ...]:
     return (invalid, ended)
 
 
-def _pause_opened(fact: fa.PauseOpened, at: _At) -> ev.Event:
+def _pause_opened(fact: fa.PauseOpened, at: At) -> ev.Event:
     return ev.PauseRequested(
         run_id=at[0],
         segment=at[1],
@@ -323,7 +241,7 @@ def _pause_opened(fact: fa.PauseOpened, at: _At) -> ev.Event:
     )
 
 
-def _pause_answered(fact: fa.PauseAnswered, at: _At) -> ev.Event:
+def _pause_answered(fact: fa.PauseAnswered, at: At) -> ev.Event:
     return ev.PauseResumed(
         run_id=at[0],
         segment=at[1],
@@ -338,7 +256,7 @@ def _pause_answered(fact: fa.PauseAnswered, at: _At) -> ev.Event:
     )
 
 
-def _iteration_ended(fact: fa.IterationEnded, at: _At) -> ev.Event:
+def _iteration_ended(fact: fa.IterationEnded, at: At) -> ev.Event:
     return ev.IterationFinished(
         run_id=at[0],
         segment=at[1],
@@ -349,7 +267,7 @@ def _iteration_ended(fact: fa.IterationEnded, at: _At) -> ev.Event:
     )
 
 
-def _budget_exhausted(fact: fa.BudgetExhausted, at: _At) -> ev.Event:
+def _budget_exhausted(fact: fa.BudgetExhausted, at: At) -> ev.Event:
     return ev.BudgetSpent(
         run_id=at[0],
         segment=at[1],
@@ -363,14 +281,14 @@ def _budget_exhausted(fact: fa.BudgetExhausted, at: _At) -> ev.Event:
     )
 
 
-def _ended(fact: fa.SegmentEnded, at: _At) -> tuple[ev.Event, ...]:
+def _ended(fact: fa.SegmentEnded, at: At) -> tuple[ev.Event, ...]:
     ended = turn_ended(fact, at)
     if fact.error_class is None:
         return (ended,)
     return (fatal(fact, at), ended)
 
 
-def turn_ended(fact: fa.SegmentEnded, at: _At, *, recorded: bool = True) -> ev.TurnEnded:
+def turn_ended(fact: fa.SegmentEnded, at: At, *, recorded: bool = True) -> ev.TurnEnded:
     """The last event of a segment."""
     return ev.TurnEnded(
         run_id=at[0],
@@ -387,7 +305,7 @@ def turn_ended(fact: fa.SegmentEnded, at: _At, *, recorded: bool = True) -> ev.T
     )
 
 
-def fatal(fact: fa.SegmentEnded, at: _At, *, recorded: bool = True) -> ev.FatalError:
+def fatal(fact: fa.SegmentEnded, at: At, *, recorded: bool = True) -> ev.FatalError:
     """What is told before the end of a segment that failed."""
     return ev.FatalError(
         run_id=at[0],

@@ -129,16 +129,10 @@ class Session:
         _check_message(message, "follow_up")
         if self._messages is None:
             raise NoConversationError("There is no finished turn to follow up on; call run() first.")
-        origin = Origin(
-            conversation_id=self.conversation_id, follows=self._follows, before=self._messages
-        )
-        return partial(
-            self._begin, message, identity, origin, turn_index=self._turn_index + 1, inline=False
-        )
+        origin = Origin(conversation_id=self.conversation_id, follows=self._follows, before=self._messages)
+        return partial(self._begin, message, identity, origin, turn_index=self._turn_index + 1, inline=False)
 
-    async def _alone(
-        self, begin: _Begin, *, resuming: bool = False
-    ) -> _Concluded:
+    async def _alone(self, begin: _Begin, *, resuming: bool = False) -> _Concluded:
         if watching.get():
             raise ReentrantCallError("A watcher called the agent it watches; start the turn outside of it.")
         if self._busy:
@@ -231,9 +225,7 @@ class Session:
                     text=ending.text, run_id=writer.run_id, decisions=rows, stopped_early=turn.stopped_early
                 )
             case DeniedMessage():
-                denied = MessageDeniedError(
-                    reason=ending.reason, phase=ending.phase, middleware=ending.rule
-                )
+                denied = MessageDeniedError(reason=ending.reason, phase=ending.phase, middleware=ending.rule)
                 denied.run_id, denied.segment = writer.run_id, writer.segment
                 return denied
             case PausedRun():
@@ -244,7 +236,7 @@ class Session:
         from footprint_core.pause.restore import restore
 
         spec = self._spec
-        names = {moment: tuple(ref.name for ref in refs) for moment, refs in spec.rules.items()}
+        names = spec.rule_names()
         restored = await restore(data, answer, ledger=spec.ledger, rules=names)
         turn = self._turn(
             restored.state,
@@ -277,7 +269,9 @@ class Session:
             if turn.stage not in {"start", "resume"}:
                 raise
             # Two processes answered at once; this one lost before it acted.
-            stale = StaleDecisionError("The pause was answered by another process meanwhile; look at its run.")
+            stale = StaleDecisionError(
+                "The pause was answered by another process meanwhile; look at its run."
+            )
             stale.run_id, stale.segment = error.run_id, error.segment
             raise stale from None
 

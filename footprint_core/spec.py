@@ -82,6 +82,10 @@ class AgentSpec:
         object.__setattr__(self, "offers", Offers(tools=tools, names=names, chars=chars))
         object.__setattr__(self, "rules", _rules(self.chains, self.window))
 
+    def rule_names(self) -> dict[LoopMoment, tuple[str, ...]]:
+        """The names of the rules of each moment, in order."""
+        return {moment: tuple(ref.name for ref in refs) for moment, refs in self.rules.items()}
+
 
 def _rules(chains: Chains, window: WindowStrategy | None) -> dict[LoopMoment, tuple[RuleRef, ...]]:
     """The posture: the rules of each moment in the order they are asked."""

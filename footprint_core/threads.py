@@ -57,7 +57,7 @@ class Threads:
 
     def _start(self, job: Job) -> None:
         with self._lock:
-            jobs = self._idle.pop() if self._idle else None
+            jobs: queue.SimpleQueue[Job] | None = self._idle.pop() if self._idle else None
         if jobs is None:
             jobs = queue.SimpleQueue()
             threading.Thread(target=self._work, args=(jobs,), name="footprint-tool", daemon=True).start()

@@ -16,7 +16,7 @@ from footprint_core.events import Event, ObserverError, TurnEnded
 from footprint_core.facts import TraceRef
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 _log = logging.getLogger("footprint")
 _SLOW_SECONDS = 0.05
@@ -144,8 +144,7 @@ class Bus:
 
     def took(self, watcher: Watcher, seconds: float) -> None:
         """Note how long a call took."""
-        if seconds > self._slowest[watcher.id]:
-            self._slowest[watcher.id] = seconds
+        self._slowest[watcher.id] = max(self._slowest[watcher.id], seconds)
 
     def health(self) -> tuple[WatcherHealth, ...]:
         """How each watcher does, in order."""
@@ -167,7 +166,7 @@ class Bus:
             if isinstance(watcher, Closing):
                 try:
                     watcher.close(max(0.0, deadline - time.monotonic()))
-                except Exception:
+                except Exception:  # noqa: BLE001 - isolated like any failure of a watcher
                     self.failed(watcher)
                     _log.warning("The recorder %s could not be closed.", watcher.id, exc_info=True)
 
@@ -242,7 +241,7 @@ class Audience:
         return self._enclosed(scope) if self._enclosing else _NOTHING
 
     @contextmanager
-    def _enclosed(self, scope: Scope) -> Iterator[None]:
+    def _enclosed(self, scope: Scope) -> Generator[None]:
         entered: list[tuple[Watcher, AbstractContextManager[None]]] = []
         for watcher, enclosing in self._enclosing:
             try:

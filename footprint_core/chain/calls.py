@@ -135,12 +135,17 @@ def _allowed(
     if allowed.value is UNCHANGED:
         writer.note(row if not allowed.why else msgspec.structs.replace(row, why=plain.detach(allowed.why)))
         return args
-    after = plain.detach(allowed.value)
+    after: ToolArgs = plain.detach(allowed.value)
     if plain.same(args, after):
         writer.note(msgspec.structs.replace(row, why=plain.detach(allowed.why)))
         return args
     changed = msgspec.structs.replace(
-        row, changed=True, why=plain.detach(allowed.why), before=args, after=after, after_approval=after_approval
+        row,
+        changed=True,
+        why=plain.detach(allowed.why),
+        before=args,
+        after=after,
+        after_approval=after_approval,
     )
     writer.note(changed)
     return after

@@ -16,7 +16,15 @@ from footprint_core import plain
 from footprint_core.chain.links import Hook
 from footprint_core.decisions import AnswerKind
 from footprint_core.moments import LoopMoment
-from footprint_core.outcomes import UNCHANGED, Allow, Ask, Deny, MessageOutcome, ToolOutcome, ToolResultOutcome
+from footprint_core.outcomes import (
+    UNCHANGED,
+    Allow,
+    Ask,
+    Deny,
+    MessageOutcome,
+    ToolOutcome,
+    ToolResultOutcome,
+)
 
 Answer: TypeAlias = Allow[Any] | Deny | Ask
 Arms: TypeAlias = tuple[type, ...]
@@ -62,7 +70,9 @@ async def judge(name: str, hook: Hook, context: object, *, moment: LoopMoment, a
     except Exception as error:  # noqa: BLE001 - a rule that raises is a denial, whatever it raises
         took = (time.perf_counter_ns() - began) // 1000
         kind = type(error).__name__
-        return Judgement(answer=Deny(reason=_raised(name, error)), how="raised", duration_us=took, error_class=kind)
+        return Judgement(
+            answer=Deny(reason=_raised(name, error)), how="raised", duration_us=took, error_class=kind
+        )
     took = (time.perf_counter_ns() - began) // 1000
     if type(answer) in arms:
         legal = cast("Answer", answer)
@@ -72,8 +82,16 @@ async def judge(name: str, hook: Hook, context: object, *, moment: LoopMoment, a
     if inspect.iscoroutine(answer):
         # Nobody will await it; closing it here keeps Python from warning about that later.
         answer.close()
-    why = f"The rule {name} answered with {_type(answer)}, which is no outcome at {moment}, so it counts as a denial."
+    why = (
+        f"The rule {name} answered with {_type(answer)}, which is no outcome at {moment}, so it counts as a "
+        "denial."
+    )
     return Judgement(answer=Deny(reason=why), how="malformed", duration_us=took)
+
+
+def _spoken(text: object) -> bool:
+    # The arms can be made without their verbs, and then hold anything.
+    return isinstance(text, str) and bool(text.strip())
 
 
 def _type(answer: object) -> str:
@@ -95,15 +113,18 @@ def _malformed(name: str, answer: Answer, moment: LoopMoment) -> str | None:
             wanted = _WANTED.get(moment)
             if wanted is None or isinstance(value, wanted[0]) or value is UNCHANGED:
                 return None
-            return f"The rule {name} replaced the value at {moment} by {_type(value)}, where only {wanted[1]} can stand."
+            return (
+                f"The rule {name} replaced the value at {moment} by {_type(value)}, where only {wanted[1]} "
+                "can stand."
+            )
         case Deny(reason=reason):
-            if isinstance(reason, str) and reason.strip():
-                return None
-            return f"The rule {name} denied without a reason."
+            return None if _spoken(reason) else f"The rule {name} denied without a reason."
         case Ask(question=question, detail=detail):
-            if not isinstance(question, str) or not question.strip():
+            if not _spoken(question):
                 return f"The rule {name} asked without a question."
-            return None if plain.examine(detail)[1] else f"The rule {name} asked with a detail JSON cannot hold."
+            return (
+                None if plain.examine(detail)[1] else f"The rule {name} asked with a detail JSON cannot hold."
+            )
 
 
 _WANTED: dict[LoopMoment, tuple[type, str]] = {

@@ -63,7 +63,7 @@ def link(rule: Rule, *, guarded: Phase | None = None) -> Link:
     name = getattr(rule, "name", None)
     if not isinstance(name, str) or not name.strip():
         raise BuilderError(
-            f"A rule ({type(rule).__name__}) has no name; give it a non-blank `name` so that its rows can say it."
+            f"A rule ({type(rule).__name__}) has no name; give it a non-blank `name`; its rows say it."
         )
     version = getattr(rule, "version", None)
     return Link(
@@ -93,7 +93,7 @@ def unique(links: Iterable[Link], chain: str) -> tuple[Link, ...]:
         if one.name in seen:
             again = "twice" if seen[one.name].rule is one.rule else "by two rules"
             raise BuilderError(
-                f"The name {one.name!r} is used {again} in the {chain} chain; name each rule once, and each its own."
+                f"The name {one.name!r} is used {again} in the {chain} chain; name each rule once."
             )
         seen[one.name] = one
     return tuple(seen.values())

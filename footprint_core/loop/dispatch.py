@@ -41,13 +41,13 @@ async def take_call(turn: Turn, index: int) -> Question | None:
     )
     if call.repeats is not None:
         text = (
-            f"The call id {call.repeats} was used twice in one reply, so this call to {call.name} was not run; "
-            "use a new id."
+            f"The call id {call.repeats} was used twice in one reply, so this call to {call.name} was not "
+            "run; use a new id."
         )
         answer_refused(turn, call, {}, Refusing(status="blocked", text=text))
         return None
     args = _decoded(call)
-    if not isinstance(args, dict):
+    if plain.json_type(args) != "object":
         text = (
             f"The arguments for {call.name} are not valid, so it was not run. (arguments): expected object, "
             f"got {plain.json_type(args)}."

@@ -88,7 +88,7 @@ def _checkpoint(turn: Turn, question: Question, origin: Origin) -> dict[str, Any
         "position": turn.writer.position,
         "agent_id": turn.spec.agent_id,
         "conversation_id": origin.conversation_id,
-        "rules": {moment: [ref.name for ref in refs] for moment, refs in turn.spec.rules.items()},
+        "rules": {moment: list(names) for moment, names in turn.spec.rule_names().items()},
         "trace": None if trace is None else [trace.trace_id, trace.span_id],
         "identity": turn.identity,
         "follows": origin.follows,

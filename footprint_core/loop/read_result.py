@@ -43,7 +43,9 @@ async def read_result(turn: Turn, call: ToolCall, subject: Subject, ran: Ran, *,
     """Let the rules decide about a result, then answer the call with what they let through."""
     turn.stage = "after-tool"
     links = turn.spec.chains.results
-    result, rule, text = ran.result, None, msgspec.UNSET
+    result: Json = ran.result
+    text: Json = msgspec.UNSET
+    rule: str | None = None
     status: CallStatus = "failed" if ran.failed else "ran"
     if links:
         walked = await walk_result(links, subject, ran.args, ran.result, turn.writer, failed=ran.failed)

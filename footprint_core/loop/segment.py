@@ -68,7 +68,9 @@ async def _fail(turn: Turn, error: BaseException, began: int) -> None:
             pass
         else:
             return
-    turn.writer.signal_end(msgspec.structs.replace(end, error_class=end.error_class or "LedgerError", stage=turn.stage))
+    turn.writer.signal_end(
+        msgspec.structs.replace(end, error_class=end.error_class or "LedgerError", stage=turn.stage)
+    )
 
 
 def _ended(turn: Turn, outcome: RunOutcome, began: int, *, text: str | None = None) -> SegmentEnded:

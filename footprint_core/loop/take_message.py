@@ -28,7 +28,5 @@ async def take_message(turn: Turn, text: str, turn_index: int) -> DeniedMessage 
     if isinstance(walked, Refused):
         turn.writer.note(MessageTaken(turn_index=turn_index, message_chars=len(text), text=msgspec.UNSET))
         return DeniedMessage(reason=walked.reason, phase="input", rule=walked.rule)
-    turn.writer.note(
-        MessageTaken(turn_index=turn_index, message_chars=len(walked.text), text=walked.text)
-    )
+    turn.writer.note(MessageTaken(turn_index=turn_index, message_chars=len(walked.text), text=walked.text))
     return None

@@ -119,15 +119,15 @@ def read_checkpoint(data: object) -> Checkpoint:
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"][:2])
         raise ForeignCheckpointError(
-            f"That is no checkpoint of this product, or it was damaged, at {where}; pass pause.checkpoint as it was."
+            f"That is no checkpoint of this product, or it was damaged at {where}; pass the original."
         ) from None
     except (TypeError, ValueError, RecursionError):
         raise ForeignCheckpointError(
-            "That is no checkpoint of this product, or it was damaged; pass pause.checkpoint as it was."
+            "That is no checkpoint of this product, or it was damaged; pass pause.checkpoint again."
         ) from None
     if not hmac.compare_digest(found, checkpoint.digest):
         raise ForeignCheckpointError(
-            "The checkpoint's tool, source or args are not those the person was asked about; use the original."
+            "The checkpoint's tool, source or args are not what the person was asked about; use the original."
         )
     return checkpoint
 

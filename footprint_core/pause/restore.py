@@ -1,4 +1,4 @@
-"""A checkpoint and an answer are checked against each other, the agent and the ledger, before anything runs."""
+"""A checkpoint and an answer are checked against the agent and the ledger before anything runs."""
 
 from __future__ import annotations
 
@@ -62,11 +62,13 @@ async def restore(
         raise StaleDecisionError("The pause was answered before; each answer is used once.")
     if standing is not None and (standing.salt, standing.digest) != (checkpoint.salt, checkpoint.digest):
         raise ForeignCheckpointError(
-            "The checkpoint's tool, source or args are not those in the ledger's record of the pause; use the original."
+            "The checkpoint's tool, source or args are not those the ledger recorded; use the original."
         )
     try:
         state = RunState.from_plain(checkpoint.state)
-        before = msgspec.convert(checkpoint.before, type=tuple[UserMessage | AssistantMessage | ToolMessage, ...])
+        before = msgspec.convert(
+            checkpoint.before, type=tuple[UserMessage | AssistantMessage | ToolMessage, ...]
+        )
         filed = msgspec.convert(checkpoint.rows, type=tuple[Decision, ...])
         call = state.calls[checkpoint.call.index]
     except (msgspec.ValidationError, IndexError):

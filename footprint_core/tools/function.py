@@ -6,28 +6,26 @@ import inspect
 import re
 import typing
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from footprint_core import plain
 from footprint_core.errors import BuilderError
 from footprint_core.outcomes import ToolArgs
-from footprint_core.tools.tool import Body, Check, Checked, Problem, Tool, ToolContext
+from footprint_core.tools.tool import Check, Checked, Problem, Tool, ToolContext
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic_core import ErrorDetails
 
-F = TypeVar("F", bound=Callable[..., object])
-
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 
 
 @overload
-def tool(function: F, /) -> Tool: ...
+def tool(function: Callable[..., object], /) -> Tool: ...
 @overload
 def tool(
     *, name: str | None = None, inline: bool = False, idempotent: bool = False
-) -> Callable[[F], Tool]: ...
+) -> Callable[[Callable[..., object]], Tool]: ...
 def tool(
     function: Callable[..., object] | None = None,
     /,
@@ -35,7 +33,7 @@ def tool(
     name: str | None = None,
     inline: bool = False,
     idempotent: bool = False,
-) -> Tool | Callable[[F], Tool]:
+) -> Tool | Callable[[Callable[..., object]], Tool]:
     """Make a tool of a typed function; its docstring is what the model reads about it.
 
     A parameter annotated `ToolContext` is filled in and left out of the schema.
@@ -72,7 +70,7 @@ def _made(body: Callable[..., object], *, name: str | None, inline: bool, idempo
         schema=schema,
         keys=frozenset(fields),
         check=_check(model),
-        body=cast("Body", body),
+        body=body,
         is_async=inspect.iscoroutinefunction(body),
         inline=inline,
         context_parameter=context_parameter,
@@ -86,21 +84,23 @@ def _parameters(body: Callable[..., object], called: str) -> tuple[dict[str, Any
         hints = typing.get_type_hints(body, include_extras=True)
     except NameError as error:
         raise BuilderError(
-            f"The tool {called} is annotated with {error.name!r}, which cannot be found; import it at run time."
+            f"The tool {called} is annotated with {error.name!r}, which is not found; import it at run time."
         ) from None
     fields: dict[str, Any] = {}
     context_parameter: str | None = None
     for parameter in inspect.signature(body).parameters.values():
         if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
             raise BuilderError(
-                f"The tool {called} has the parameter {parameter.name!r}, which no model can fill; use named parameters."
+                f"The tool {called} has the parameter {parameter.name!r}, which no model can fill; name each."
             )
         hint = hints.get(parameter.name, inspect.Parameter.empty)
         if hint is ToolContext:
             context_parameter = parameter.name
             continue
         if hint is inspect.Parameter.empty:
-            raise BuilderError(f"The tool {called} has no type for its parameter {parameter.name!r}; annotate it.")
+            raise BuilderError(
+                f"The tool {called} has no type for its parameter {parameter.name!r}; annotate it."
+            )
         fields[parameter.name] = (hint, ... if parameter.default is parameter.empty else parameter.default)
     return fields, context_parameter
 
@@ -109,7 +109,7 @@ def _model(called: str, fields: dict[str, Any]) -> type[BaseModel]:
     from pydantic import ConfigDict, Field, create_model
 
     # Under an alias, so that a parameter may be called what pydantic's own attributes are called.
-    aliased = {
+    aliased: dict[str, Any] = {
         f"field_{index}": (hint, Field(alias=name) if default is ... else Field(default=default, alias=name))
         for index, (name, (hint, default)) in enumerate(fields.items())
     }
@@ -118,8 +118,8 @@ def _model(called: str, fields: dict[str, Any]) -> type[BaseModel]:
         return create_model(called, __config__=config, **aliased)
     except Exception as error:
         raise BuilderError(
-            f"The types of the tool {called} cannot become a schema ({type(error).__name__}); use JSON types, "
-            "dataclasses or pydantic models."
+            f"The types of the tool {called} cannot become a schema ({type(error).__name__}); use JSON "
+            "types, dataclasses or pydantic models."
         ) from error
 
 
@@ -149,7 +149,9 @@ def _problem(error: ErrorDetails) -> Problem:
         return Problem(path=path, expected="a value", came="nothing")
     if kind == "extra_forbidden":
         return Problem(path=path, expected="no such argument", came=plain.json_type(error["input"]))
-    return Problem(path=path, expected=_EXPECTED.get(kind, kind.replace("_", " ")), came=plain.json_type(error["input"]))
+    return Problem(
+        path=path, expected=_EXPECTED.get(kind, kind.replace("_", " ")), came=plain.json_type(error["input"])
+    )
 
 
 _EXPECTED = {

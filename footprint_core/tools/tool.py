@@ -104,4 +104,7 @@ def invalid_text(tool: str, problems: tuple[Problem, ...]) -> str:
     """What the model reads when its arguments were rejected: paths and types, never a value."""
     shown = "; ".join(f"{p.path}: expected {p.expected}, got {p.came}" for p in problems[:10])
     more = f"; and {len(problems) - 10} more" if len(problems) > 10 else ""
-    return f"The arguments for {tool} are not valid, so it was not run. {shown}{more}. Correct them and call it again."
+    return (
+        f"The arguments for {tool} are not valid, so it was not run. {shown}{more}. "
+        "Correct them and call it again."
+    )

@@ -35,7 +35,15 @@ class WindowView:
         stand_down: Whether nothing is pinned this time, since pins alone kept the last visits from removing.
     """
 
-    __slots__ = ("_turns", "iteration", "keep_last_tool_results", "last_input_tokens", "messages", "stand_down", "turn_count")
+    __slots__ = (
+        "_turns",
+        "iteration",
+        "keep_last_tool_results",
+        "last_input_tokens",
+        "messages",
+        "stand_down",
+        "turn_count",
+    )
 
     def __init__(
         self,
@@ -118,4 +126,6 @@ def window_strategy(strategy: object) -> WindowStrategy:
     if callable(strategy):
         called = getattr(strategy, "__name__", type(strategy).__name__)
         raise BuilderError(f"window= takes a strategy, not a function; call it: {called}(...).")
-    raise BuilderError("window= takes a strategy, an object with a non-blank `name` and a `plan(view)` method.")
+    raise BuilderError(
+        "window= takes a strategy, an object with a non-blank `name` and a `plan(view)` method."
+    )
