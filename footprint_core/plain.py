@@ -7,7 +7,7 @@ keys. What JSON cannot hold is replaced by a mark that names its type, so that a
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, TypeGuard, cast
 
 import msgspec
 
@@ -103,12 +103,22 @@ def _unusual(value: object, depth: int, lost: list[str]) -> Json:
     return _lose(value, lost) if type(built) is type(value) else _detach(built, depth + 1, lost)
 
 
+def is_object(value: object) -> TypeGuard[dict[str, Json]]:
+    """Whether a plain value is a JSON object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeGuard[list[Json]]:
+    """Whether a plain value is a JSON array."""
+    return isinstance(value, list)
+
+
 def copy(value: Json) -> Json:
     """A copy of plain data, all levels deep; text and numbers are shared, for nothing can change them."""
-    if isinstance(value, dict):
-        return {key: copy(item) for key, item in cast("dict[str, Json]", value).items()}
-    if isinstance(value, list):
-        return [copy(item) for item in cast("list[Json]", value)]
+    if is_object(value):
+        return {key: copy(item) for key, item in value.items()}
+    if is_array(value):
+        return [copy(item) for item in value]
     return value
 
 
@@ -116,18 +126,14 @@ def same(one: Json, other: Json) -> bool:
     """Whether two plain values are equal as canonical JSON: numbers by value, `True` is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
-    if isinstance(one, dict):
+    if is_object(one):
         return (
-            isinstance(other, dict)
+            is_object(other)
             and one.keys() == other.keys()
-            and all(same(item, other[key]) for key, item in one.items())  # pyright: ignore[reportUnknownVariableType]
+            and all(same(item, other[key]) for key, item in one.items())
         )
-    if isinstance(one, list):
-        return (
-            isinstance(other, list)
-            and len(one) == len(other)  # pyright: ignore[reportUnknownArgumentType]
-            and all(map(same, one, other))  # pyright: ignore[reportUnknownArgumentType]
-        )
+    if is_array(one):
+        return is_array(other) and len(one) == len(other) and all(map(same, one, other))
     return bool(one == other)
 
 

@@ -47,7 +47,7 @@ async def take_call(turn: Turn, index: int) -> Question | None:
         answer_refused(turn, call, {}, Refusing(status="blocked", text=text))
         return None
     args = _decoded(call)
-    if plain.json_type(args) != "object":
+    if not plain.is_object(args):
         text = (
             f"The arguments for {call.name} are not valid, so it was not run. (arguments): expected object, "
             f"got {plain.json_type(args)}."
