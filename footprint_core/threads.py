@@ -15,6 +15,9 @@ from typing import TypeAlias
 
 Job: TypeAlias = Callable[[], None]
 
+Settled: TypeAlias = tuple[object, BaseException | None]
+"""What a function returned, or what it raised."""
+
 
 class Threads:
     """Idle threads are used again; a new one starts when all are busy."""
@@ -23,13 +26,13 @@ class Threads:
         self._idle: list[queue.SimpleQueue[Job]] = []
         self._lock = threading.Lock()
 
-    async def call(self, function: Callable[[], object]) -> object:
-        """What `function` returns, run in a thread with the caller's context variables.
+    async def call(self, function: Callable[[], object]) -> Settled:
+        """What `function` returns or raises, run in a thread with the caller's context variables.
 
-        Whatever it raises is raised here. A cancellation is not passed on to the thread.
+        A cancellation of the caller is not passed on to the thread.
         """
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
+        done: asyncio.Future[Settled] = loop.create_future()
         context = contextvars.copy_context()
 
         def settle(value: object, error: BaseException | None) -> None:
@@ -50,10 +53,7 @@ class Threads:
                 return
 
         self._start(job)
-        value, error = await done
-        if error is not None:
-            raise error
-        return value
+        return await done
 
     def _start(self, job: Job) -> None:
         with self._lock:

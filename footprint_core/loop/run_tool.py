@@ -18,7 +18,7 @@ from footprint_core.loop.turn import Turn
 from footprint_core.messages import ToolCall
 from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
-from footprint_core.threads import THREADS
+from footprint_core.threads import THREADS, Settled
 from footprint_core.tools.tool import Checked, Tool, ToolContext, invalid_text
 from footprint_core.watch import Scope
 
@@ -64,18 +64,14 @@ async def _run(turn: Turn, tool: Tool, subject: Subject, checked: Checked, posit
             identity=plain.copy(turn.identity),
         )
     began = time.perf_counter_ns()
-    result: Json = None
-    error_class: str | None = None
-    try:
-        result = plain.detach(await _body(turn, tool, subject, kwargs))
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except asyncio.CancelledError:
+    value, error = await _body(turn, tool, subject, kwargs)
+    if isinstance(error, asyncio.CancelledError):
         turn.writer.note(_finished(tool, subject, began, error_class="CancelledError", cancelled=True))
-        raise
-    except BaseException as error:  # noqa: BLE001 - a tool may raise anything, a GeneratorExit too
-        error_class = type(error).__name__
-        result = plain.detach(_message(error))
+        raise error
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        raise error
+    error_class = None if error is None else type(error).__name__
+    result = plain.detach(value if error is None else _message(error))
     finished = _finished(tool, subject, began, error_class=error_class, result=result)
     turn.writer.note(finished)
     return Ran(
@@ -117,7 +113,8 @@ def _finished(
     )
 
 
-async def _body(turn: Turn, tool: Tool, subject: Subject, kwargs: dict[str, object]) -> object:
+async def _body(turn: Turn, tool: Tool, subject: Subject, kwargs: dict[str, object]) -> Settled:
+    """Run the body. What it raises is handed back: a StopIteration could not leave a coroutine as itself."""
     scope = Scope(
         kind="tool",
         run_id=turn.writer.run_id,
@@ -125,16 +122,16 @@ async def _body(turn: Turn, tool: Tool, subject: Subject, kwargs: dict[str, obje
         iteration=subject.iteration,
         call_id=subject.call_id,
     )
-    if tool.is_async or tool.inline or turn.inline:
-        with turn.audience.enclose(scope):
-            result = tool.body(**kwargs)
-            if inspect.isawaitable(result):
-                result = await result
-        return result
 
     def enclosed() -> object:
         with turn.audience.enclose(scope):
             return tool.body(**kwargs)
 
-    result = await THREADS.call(enclosed)
-    return await cast("Awaitable[object]", result) if inspect.isawaitable(result) else result
+    try:
+        if tool.is_async:
+            with turn.audience.enclose(scope):
+                return await cast("Awaitable[object]", tool.body(**kwargs)), None
+        value, error = (enclosed(), None) if tool.inline or turn.inline else await THREADS.call(enclosed)
+        return (await value if inspect.isawaitable(value) else value), error
+    except BaseException as error:  # noqa: BLE001 - a tool may raise anything, a GeneratorExit too
+        return None, error

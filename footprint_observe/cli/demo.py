@@ -1,0 +1,79 @@
+"""`footprint demo`: a refund agent runs, a person is asked, and the ledger tells what was decided."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any, cast
+
+import click
+from rich.console import Console
+from rich.panel import Panel
+
+from footprint_core import Answer, AskPause, Outcome, PersonDecision, Watcher, check_in_approved, check_in_declined
+from footprint_observe.cli.decisions import decision_table
+from footprint_observe.cli.output import console, db_option, short
+from footprint_observe.demo.refunds import refund_agent
+from footprint_observe.demo.story import MESSAGE, StoryModel
+from footprint_observe.plugins import recorder
+from footprint_observe.query.decisions import decisions
+from footprint_observe.store.ledger import SqliteLedger
+
+_TRY = (
+    "select moment, middleware, outcome, why from decisions order by id",
+    "select tool_name, status, args, result from tool_calls order by id",
+    "select middleware, outcome, count(*) as times from decisions group by 1, 2 order by times desc",
+)
+
+
+@click.command()
+@db_option
+@click.option("--approve", "answer", flag_value="approve", help="Let the refund happen without asking.")
+@click.option("--decline", "answer", flag_value="decline", help="Refuse the refund without asking.")
+@click.option("--otlp", metavar="URL", help="Ship the spans to this OTLP endpoint, e.g. http://localhost:4318.")
+def demo(path: str, answer: str | None, otlp: str | None) -> None:
+    """Run a refund agent with a scripted model and show what its rules decided."""
+    out = console()
+    watchers = [] if otlp is None else [cast("Watcher", cast("Any", recorder("otel_spans")).to_otlp(otlp))]
+    ledger = SqliteLedger(path)
+    out.print(Panel(MESSAGE, title="the customer writes", title_align="left"))
+    outcome = asyncio.run(_play(out, ledger, watchers, answer))
+    rows = decisions(path, run_id=outcome.run_id)
+    out.print(decision_table(rows))
+    out.print(Panel(short(outcome.text, 1000), title="the customer reads", title_align="left"))
+    _say_what_next(out, path, outcome.run_id, otlp)
+
+
+async def _play(out: Console, ledger: SqliteLedger, watchers: list[Watcher], answer: str | None) -> Answer:
+    async with refund_agent(StoryModel(), ledger, watchers) as agent:
+        outcome: Outcome = await agent.run(MESSAGE)
+        while isinstance(outcome, AskPause):
+            outcome = await agent.resume(outcome.checkpoint, _decide(out, outcome, answer))
+        return outcome
+
+
+def _decide(out: Console, pause: AskPause, answer: str | None) -> PersonDecision:
+    """Ask the person at the terminal, unless the answer was given with the command."""
+    out.print(
+        Panel(
+            f"{short(pause.question, 200)}\n[dim]{pause.tool_name} {short(str(pause.args), 200)}[/]",
+            title=f"{pause.middleware} asks a person",
+            title_align="left",
+            border_style="yellow",
+        )
+    )
+    if answer is None and sys.stdin.isatty():
+        answer = "approve" if click.confirm("Approve?", default=False) else "decline"
+    elif answer is None:
+        out.print("Nobody is at a terminal, so it is declined; `footprint demo --approve` approves it.")
+    if answer == "approve":
+        return check_in_approved(by="you@terminal")
+    return check_in_declined(by="you@terminal")
+
+
+def _say_what_next(out: Console, path: str, run_id: str, otlp: str | None) -> None:
+    out.print(f"The table was read from [bold]{short(path, 200)}[/], run {run_id}. Ask it anything:")
+    for query in _TRY:
+        out.print(f'  sqlite3 -box {short(path, 200)} "{query}"', soft_wrap=True)
+    if otlp is not None:
+        out.print(f"The spans were sent to {short(otlp, 200)}.")

@@ -1,0 +1,1 @@
+"""The agent that `footprint demo` runs, and the README explains."""

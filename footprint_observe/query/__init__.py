@@ -1,0 +1,1 @@
+"""Questions to a ledger file: each opens it for reading only."""

@@ -1,0 +1,183 @@
+"""Watchers are told everything, in order, and can harm nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from footprint_core import ReentrantCallError, Scope, before_tool, deny
+from footprint_core.events import EVENTS, Event, ObserverError, TurnEnded
+from footprint_core.facts import TraceRef
+from footprint_core.providers import call, reply
+from story import Seen, answered, describe, run
+
+REPLIES = [reply(calls=[call("1", "look", {"q": "x"})]), reply(text="done")]
+
+
+def look(q: str) -> str:
+    return q * 2
+
+
+class Fragile(Seen):
+    """A watcher that raises on everything."""
+
+    def on_event(self, event: Event, /) -> None:
+        super().on_event(event)
+        raise RuntimeError("a secret")
+
+
+def test_a_watcher_that_raises_is_reported_once_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    fragile, seen = Fragile("fragile"), Seen("seen")
+    builder, _ = describe(REPLIES, look, watch=[fragile, seen])
+    agent = builder.build()
+    assert answered(run(agent.run("go"))).text == "done"
+    reports = seen.of(ObserverError)
+    assert [(r.watcher, r.error_class, r.event, r.count) for r in reports] == [
+        ("fragile", "RuntimeError", "agent.run_configured", 1)
+    ]
+    assert not fragile.of(ObserverError)
+    assert [e for e in seen.events if not isinstance(e, ObserverError)] == fragile.events
+    health = agent.health().watchers
+    assert (health[0].watcher, health[0].failures) == ("fragile", len(fragile.events))
+    assert health[1].failures == 0
+    assert "a secret" not in caplog.text
+    assert len(caplog.records) == 1
+
+
+def test_nothing_follows_the_end_of_a_segment_not_even_a_report() -> None:
+    class LastStraw(Seen):
+        def on_event(self, event: Event, /) -> None:
+            if isinstance(event, TurnEnded):
+                raise RuntimeError
+
+    seen = Seen()
+    builder, _ = describe(REPLIES, look, watch=[seen, LastStraw("straw")])
+    run(builder.build().run("go"))
+    assert seen.types[-1] == "agent.turn_end"
+
+
+def test_a_watcher_cannot_call_the_agent_it_watches() -> None:
+    caught: list[BaseException] = []
+
+    class Calls(Seen):
+        agent: Any = None
+
+        def on_event(self, event: Event, /) -> None:
+            work = self.agent.session().run("again")
+            try:
+                work.send(None)
+            except ReentrantCallError as error:
+                caught.append(error)
+
+    watcher = Calls()
+    builder, _ = describe([reply(text="ok")], watch=[watcher])
+    watcher.agent = builder.build()
+    run(watcher.agent.run("go"))
+    assert caught
+
+
+def test_watching_changes_no_request_no_row_and_no_answer() -> None:
+    act: Any = {"before_tool": [before_tool("no")(lambda _: deny("no"))]}
+    bare, bare_model = describe(REPLIES, look, act=act)
+    watched, watched_model = describe(REPLIES, look, act=act, watch=[Seen("a"), Fragile("b")])
+    one, two = answered(run(bare.build().run("go"))), answered(run(watched.build().run("go")))
+    assert one.text == two.text
+    assert [(r.middleware, r.outcome, r.position) for r in one.decisions] == [
+        (r.middleware, r.outcome, r.position) for r in two.decisions
+    ]
+    assert bare_model.requests == watched_model.requests
+
+
+def test_sequences_are_positions_and_times_never_step_back() -> None:
+    seen = Seen()
+    builder, _ = describe(REPLIES, look, watch=[seen])
+    run(builder.build().run("go"))
+    assert [e.sequence for e in seen.events] == sorted(e.sequence for e in seen.events)
+    assert [e.time for e in seen.events] == sorted(e.time for e in seen.events)
+    assert {e.segment for e in seen.events} == {1}
+
+
+def test_every_event_is_in_the_registry_under_its_own_name() -> None:
+    for event in get_args(Event):
+        assert EVENTS[event.type] is event
+        assert event.__struct_config__.tag == event.type
+
+
+def test_a_correlation_is_asked_once_and_stands_in_the_checkpoint() -> None:
+    from footprint_core import AskPause, ask
+
+    class Correlates(Seen):
+        asked: list[tuple[str, int]]
+
+        def correlation(self, run_id: str, segment: int, /) -> TraceRef:
+            assert self.types == ["agent.run_configured"]
+            self.asked = [(run_id, segment)]
+            return TraceRef(trace_id="a" * 32, span_id="b" * 16)
+
+    watcher = Correlates()
+    act: Any = {"before_tool": [before_tool("asks")(lambda _: ask("may I?"))]}
+    builder, _ = describe(REPLIES, look, act=act, watch=[watcher])
+    pause = run(builder.build().run("go"))
+    assert isinstance(pause, AskPause)
+    assert watcher.asked == [(pause.run_id, 1)]
+    assert pause.checkpoint["trace"] == ["a" * 32, "b" * 16]
+
+
+def test_enclosing_is_entered_around_exactly_the_model_call_and_the_tool_body() -> None:
+    said: list[str] = []
+
+    class Encloses(Seen):
+        def enclose(self, scope: Scope, /) -> AbstractContextManager[None]:
+            class Around(nullcontext[None]):
+                def __enter__(self) -> None:
+                    said.append(f"in {scope.kind} {scope.iteration} {scope.call_id}")
+
+                def __exit__(self, *error: object) -> None:
+                    said.append("out")
+
+            return Around()
+
+    async def speak(q: str) -> str:
+        said.append("body")
+        await asyncio.sleep(0)
+        return q
+
+    builder, _ = describe(
+        [reply(calls=[call("1", "speak", {"q": "x"})]), reply(text="done")], speak, watch=[Encloses()]
+    )
+    run(builder.build().run("go"))
+    assert said == ["in model 1 None", "out", "in tool 1 1", "body", "out", "in model 2 None", "out"]
+
+
+def test_an_enclosing_that_raises_harms_nothing() -> None:
+    class Breaks(Seen):
+        def enclose(self, scope: Scope, /) -> AbstractContextManager[None]:
+            raise RuntimeError
+
+    builder, _ = describe(REPLIES, look, watch=[Breaks()])
+    agent = builder.build()
+    assert answered(run(agent.run("go"))).text == "done"
+    assert agent.health().watchers[0].failures == 3
+
+
+def test_no_event_carries_a_value() -> None:
+    canary = "zanzibar"
+    seen = Seen()
+
+    def tool_of(q: str) -> dict[str, str]:
+        return {"r": f"{canary} result {q}"}
+
+    act: Any = {"before_tool": [before_tool("why")(lambda _: deny(f"{canary} why"))]}
+    replies = [
+        reply(text=f"{canary} thought", calls=[call("1", "tool_of", {"q": canary, canary: canary})]),
+        reply(calls=[call("2", f"{canary} {canary}!", {})]),
+        reply(text=f"{canary} answer"),
+    ]
+    for rules in ({}, act):
+        builder, _ = describe(replies, tool_of, act=rules, watch=[seen])
+        run(builder.system(f"{canary} system").build().run(f"{canary} message", identity={"name": canary}))
+    assert len(seen.events) > 30
+    assert canary.encode() not in msgspec.json.encode(seen.events)
