@@ -17,7 +17,7 @@ AnswerKind: TypeAlias = Literal["given", "raised", "timed-out", "malformed", "pe
 """How a decision came about."""
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One row of the ledger: what one rule, or one person, decided once.
 
     Attributes:

@@ -3,6 +3,9 @@
 A fact may hold values, named in its `values`; they go to the ledger, redacted when written, and
 nowhere else. All its other fields are facts that anybody may see. `state` folds facts, `projection`
 turns them into events.
+
+None of them is tracked by the garbage collector: their fields hold plain data, text and tuples of such
+values, so none can be part of a cycle, and a long run keeps thousands of them.
 """
 
 from __future__ import annotations
@@ -92,7 +95,9 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     message_index: int
 
 
-class RunConfigured(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="run.configured"):
+class RunConfigured(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="run.configured"
+):
     """A segment begins: which agent, which rules, which tools."""
 
     values: ClassVar[tuple[str, ...]] = ("identity", "system")
@@ -113,7 +118,9 @@ class RunConfigured(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind",
     system: Json = msgspec.UNSET
 
 
-class MessageTaken(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="message.taken"):
+class MessageTaken(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="message.taken"
+):
     """The message as the input chain left it; absent when it was refused. A turn begins."""
 
     values: ClassVar[tuple[str, ...]] = ("text",)
@@ -122,7 +129,7 @@ class MessageTaken(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     text: Json = msgspec.UNSET
 
 
-class Decided(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="decision"):
+class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="decision"):
     """One rule, or one person, decided once. Fields as on `decisions.Decision`."""
 
     values: ClassVar[tuple[str, ...]] = ("why", "before", "after", "detail", "decided_by")
@@ -147,7 +154,9 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     decided_by: Json = msgspec.UNSET
 
 
-class WindowVisited(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="window.visited"):
+class WindowVisited(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="window.visited"
+):
     """A window strategy engaged: what left, and what refused to."""
 
     values: ClassVar[tuple[str, ...]] = ("notice",)
@@ -166,7 +175,7 @@ class WindowVisited(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind",
     notice: Json = msgspec.UNSET
 
 
-class ModelAsked(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="model.asked"):
+class ModelAsked(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="model.asked"):
     """A request is about to go out. All figures are counters, none is a scan."""
 
     values: ClassVar[tuple[str, ...]] = ()
@@ -183,7 +192,9 @@ class ModelAsked(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", ta
     first: bool
 
 
-class ModelReplied(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="model.replied"):
+class ModelReplied(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="model.replied"
+):
     """The reply is complete."""
 
     values: ClassVar[tuple[str, ...]] = ("text", "calls")
@@ -200,7 +211,7 @@ class ModelReplied(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     calls: tuple[ToolCall, ...] | Json = ()
 
 
-class ModelFailed(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="model.failed"):
+class ModelFailed(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="model.failed"):
     """The provider raised, or the call was cancelled, before the reply was complete."""
 
     values: ClassVar[tuple[str, ...]] = ()
@@ -220,7 +231,9 @@ class CallTaken(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="
     parallel_count: int | None = None
 
 
-class ToolIntended(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="tool.intended"):
+class ToolIntended(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="tool.intended"
+):
     """A tool is about to run. Without a `ToolFinished` behind it, it may have run.
 
     `args` are those that will run, validated, defaults included; its position is the idempotency key.
@@ -234,7 +247,9 @@ class ToolIntended(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     args: Json = msgspec.UNSET
 
 
-class ToolFinished(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="tool.finished"):
+class ToolFinished(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="tool.finished"
+):
     """A tool ran: its result as plain JSON, or the message of what it raised."""
 
     values: ClassVar[tuple[str, ...]] = ("result",)
@@ -249,7 +264,9 @@ class ToolFinished(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     result: Json = msgspec.UNSET
 
 
-class CallAnswered(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="call.answered"):
+class CallAnswered(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="call.answered"
+):
     """What the model reads of a call. `text` is absent when it is the tool's result, unchanged."""
 
     values: ClassVar[tuple[str, ...]] = ("text",)
@@ -272,7 +289,7 @@ class CallAnswered(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     text: Json = msgspec.UNSET
 
 
-class PauseOpened(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="pause.opened"):
+class PauseOpened(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="pause.opened"):
     """A person is asked. `digest` is over tool, source and args, with `salt`; see `pause.checkpoint`."""
 
     values: ClassVar[tuple[str, ...]] = ("salt", "digest")
@@ -287,7 +304,9 @@ class PauseOpened(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     digest: Json = msgspec.UNSET
 
 
-class PauseAnswered(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="pause.answered"):
+class PauseAnswered(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="pause.answered"
+):
     """A person answered; this append is what consumes the pause."""
 
     values: ClassVar[tuple[str, ...]] = ()
@@ -322,7 +341,9 @@ class BudgetExhausted(
     instruction: Json = msgspec.UNSET
 
 
-class SegmentEnded(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="segment.ended"):
+class SegmentEnded(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="segment.ended"
+):
     """A segment is over. `text` is the answer the caller gets, when there is one."""
 
     values: ClassVar[tuple[str, ...]] = ("text",)

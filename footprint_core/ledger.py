@@ -23,7 +23,7 @@ class Redactor(Protocol):
         ...
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A fact at its place.
 
     Attributes:
@@ -37,7 +37,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     fact: Fact
 
 
-class PauseBody(msgspec.Struct, frozen=True, kw_only=True):
+class PauseBody(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the caller gets to resume a pause, for a ledger that can keep it encrypted.
 
     Attributes:
@@ -49,7 +49,7 @@ class PauseBody(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: Mapping[str, Json]
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
+class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is appended at once.
 
     `(run_id, position)` is unique in a ledger. That is the fence: of two processes that continue one
@@ -70,7 +70,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     pause: PauseBody | None = None
 
 
-class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What an append did.
 
     Attributes:

@@ -45,7 +45,9 @@ class UserMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field
     kind: Literal["request", "notice", "instruction"] = "request"
 
 
-class AssistantMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="assistant"):
+class AssistantMessage(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="role", tag="assistant"
+):
     """What the model said, and the calls it asked for."""
 
     role: ClassVar[str] = "assistant"

@@ -113,6 +113,14 @@ def is_array(value: object) -> TypeGuard[list[Json]]:
     return isinstance(value, list)
 
 
+_ATOMS = frozenset({str, int, bool, type(None)})
+
+
+def is_flat(fields: dict[str, Any]) -> bool:
+    """Whether all values are text, whole numbers, booleans or None: plain already, and shared at no risk."""
+    return all(type(value) in _ATOMS for value in fields.values())
+
+
 def copy(value: Json) -> Json:
     """A copy of plain data, all levels deep; text and numbers are shared, for nothing can change them."""
     if is_object(value):
@@ -163,6 +171,13 @@ def decode(data: bytes | str) -> Json:
 def rendered(value: Json) -> str:
     """What a model reads of a value: text as it is, everything else as JSON."""
     return value if isinstance(value, str) else _encode(value).decode()
+
+
+def size(value: Json) -> int:
+    """Bytes of what a model reads of a value, UTF-8."""
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode())
+    return len(_encode(value))
 
 
 def json_type(value: Json) -> JsonType:

@@ -236,9 +236,20 @@ class Audience:
                     _log.warning("The watcher %s raised %s in correlation.", watcher.id, type(error).__name__)
         return None
 
-    def enclose(self, scope: Scope) -> AbstractContextManager[None]:
+    def enclose(
+        self,
+        kind: Literal["model", "tool"],
+        run_id: str,
+        segment: int,
+        iteration: int,
+        call_id: str | None = None,
+    ) -> AbstractContextManager[None]:
         """Enter every enclosing watcher around what runs; what they raise stays here."""
-        return self._enclosed(scope) if self._enclosing else _NOTHING
+        if not self._enclosing:
+            return _NOTHING
+        return self._enclosed(
+            Scope(kind=kind, run_id=run_id, segment=segment, iteration=iteration, call_id=call_id)
+        )
 
     @contextmanager
     def _enclosed(self, scope: Scope) -> Generator[None]:

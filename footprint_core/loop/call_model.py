@@ -12,7 +12,6 @@ from footprint_core.facts import ModelAsked, ModelFailed, ModelReplied, Route
 from footprint_core.loop.turn import Turn
 from footprint_core.messages import ToolCall
 from footprint_core.providers.port import Completed, ModelRequest
-from footprint_core.watch import Scope
 
 _CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 
@@ -91,9 +90,7 @@ async def _read(
     first_chunk: int | None = None
     chunks = 0
     writer = turn.writer
-    with turn.audience.enclose(
-        Scope(kind="model", run_id=writer.run_id, segment=writer.segment, iteration=iteration)
-    ):
+    with turn.audience.enclose("model", writer.run_id, writer.segment, iteration):
         async for piece in turn.spec.provider.reply(request):
             if isinstance(piece, Completed):
                 completed = piece
@@ -132,6 +129,8 @@ def _usable(calls: tuple[ToolCall, ...], iteration: int) -> tuple[ToolCall, ...]
 
     A model repeats ids, and can hide content in them.
     """
+    if len(calls) == 1 and _CALL_ID.fullmatch(calls[0].id):
+        return calls
     seen: set[str] = set()
     usable: list[ToolCall] = []
     for index, call in enumerate(calls):

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable
+from contextlib import AbstractContextManager
 from typing import cast
 
 import msgspec
@@ -20,7 +21,6 @@ from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
 from footprint_core.threads import THREADS, Settled
 from footprint_core.tools.tool import Checked, Tool, ToolContext, invalid_text
-from footprint_core.watch import Scope
 
 
 async def run_tool(turn: Turn, call: ToolCall, subject: Subject, args: ToolArgs, *, changed: bool) -> None:
@@ -115,21 +115,20 @@ def _finished(
 
 async def _body(turn: Turn, tool: Tool, subject: Subject, kwargs: dict[str, object]) -> Settled:
     """Run the body. What it raises is handed back: a StopIteration could not leave a coroutine as itself."""
-    scope = Scope(
-        kind="tool",
-        run_id=turn.writer.run_id,
-        segment=turn.writer.segment,
-        iteration=subject.iteration,
-        call_id=subject.call_id,
-    )
+    writer = turn.writer
+
+    def around() -> AbstractContextManager[None]:
+        return turn.audience.enclose(
+            "tool", writer.run_id, writer.segment, subject.iteration, subject.call_id
+        )
 
     def enclosed() -> object:
-        with turn.audience.enclose(scope):
+        with around():
             return tool.body(**kwargs)
 
     try:
         if tool.is_async:
-            with turn.audience.enclose(scope):
+            with around():
                 return await cast("Awaitable[object]", tool.body(**kwargs)), None
         value, error = (enclosed(), None) if tool.inline or turn.inline else await THREADS.call(enclosed)
         return (await value if inspect.isawaitable(value) else value), error

@@ -135,8 +135,9 @@ def _check(model: type[BaseModel]) -> Check:
             checked = validate(args)
         except ValidationError as error:
             return tuple(map(_problem, error.errors(include_url=False, include_context=True)))
-        values = checked.__dict__
-        kwargs = {names[field]: value for field, value in values.items()}
+        kwargs = {names[field]: value for field, value in checked.__dict__.items()}
+        if plain.is_flat(kwargs):
+            return Checked(kwargs=kwargs, args=dict(kwargs))
         return Checked(kwargs=kwargs, args=plain.detach(dump(checked, mode="json", by_alias=True)))
 
     return check

@@ -1,0 +1,108 @@
+"""The names everything shipped is known by: attributes and spans, strings only.
+
+Recorders, dashboards and the README take their names from here. `gen_ai.*`, `error.type` and `server.address`
+are spelled as in version 1.41 of the OpenTelemetry conventions; the installed package is no source for
+them, because it marks every `gen_ai` constant as moved. A second spelling is a second dict like `NAMES`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.41.0"
+
+# On every span.
+AGENT_NAME: Final = "gen_ai.agent.name"
+CONVERSATION_ID: Final = "gen_ai.conversation.id"
+
+# Of the conventions.
+ERROR_TYPE: Final = "error.type"
+OPERATION_NAME: Final = "gen_ai.operation.name"
+PROVIDER_NAME: Final = "gen_ai.provider.name"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+RESPONSE_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+RESPONSE_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
+RESPONSE_ID: Final = "gen_ai.response.id"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+SERVER_ADDRESS: Final = "server.address"
+SERVICE_NAME: Final = "service.name"
+CALL_ID: Final = "gen_ai.tool.call.id"
+CALL_TOOL: Final = "gen_ai.tool.name"
+CALL_TOOL_TYPE: Final = "gen_ai.tool.type"
+USAGE_CACHE_READ: Final = "gen_ai.usage.cache_read.input_tokens"
+USAGE_CACHE_WRITE: Final = "gen_ai.usage.cache_creation.input_tokens"
+USAGE_INPUT: Final = "gen_ai.usage.input_tokens"
+USAGE_OUTPUT: Final = "gen_ai.usage.output_tokens"
+
+# Of viewers that read no other mark of a guardrail.
+SPAN_KIND: Final = "openinference.span.kind"
+
+# Of a run.
+DECISIONS_ALLOW: Final = "footprint.decisions.allow"
+DECISIONS_ASK: Final = "footprint.decisions.ask"
+DECISIONS_DENY: Final = "footprint.decisions.deny"
+ITERATIONS: Final = "footprint.iterations"
+RESUMED_FROM_SPAN: Final = "footprint.resumed_from.span_id"
+RESUMED_FROM_TRACE: Final = "footprint.resumed_from.trace_id"
+RUN_ID: Final = "footprint.run.id"
+RUN_OUTCOME: Final = "footprint.run.outcome"
+SEGMENT: Final = "footprint.segment"
+TOTAL_INPUT: Final = "footprint.usage.total.input_tokens"
+TOTAL_OUTPUT: Final = "footprint.usage.total.output_tokens"
+
+# Of a call.
+ARGS_CHANGED: Final = "footprint.args.changed"
+ARGS_KNOWN_KEYS: Final = "footprint.args.known_keys"
+ARGS_UNKNOWN_KEYS: Final = "footprint.args.unknown_keys"
+RESULT_SIZE: Final = "footprint.result.size"
+RESULT_TYPE: Final = "footprint.result.type"
+TOOL_EXECUTED: Final = "footprint.tool.executed"
+TOOL_STATUS: Final = "footprint.tool.status"
+
+# Of a decision; some stand on its call, too.
+CHANGED: Final = "footprint.changed"
+ITERATION: Final = "footprint.iteration"
+MIDDLEWARE: Final = "footprint.middleware"
+MOMENT: Final = "footprint.moment"
+OUTCOME: Final = "footprint.outcome"
+REDACTIONS: Final = "footprint.redactions"
+ROW: Final = "footprint.row"
+SHADOW: Final = "footprint.shadow"
+TOOL_CALL_ID: Final = "footprint.tool.call.id"
+TOOL_NAME: Final = "footprint.tool.name"
+TOOL_SOURCE: Final = "footprint.tool.source"
+VERSION: Final = "footprint.version"
+
+# Of what happens inside a span.
+ARGS_ISSUES: Final = "footprint.args.issues"
+BUDGET_ACTION: Final = "footprint.budget.action"
+BUDGET_LIMIT: Final = "footprint.budget.limit"
+BUDGET_PENDING: Final = "footprint.budget.pending_tool_calls"
+BUDGET_REASON: Final = "footprint.budget.reason"
+PAUSE_ANSWER: Final = "footprint.pause.answer"
+PAUSE_KIND: Final = "footprint.pause.kind"
+STAGE: Final = "footprint.stage"
+WATCHER: Final = "footprint.watcher"
+WATCHER_EVENT: Final = "footprint.watcher.event"
+WINDOW_MESSAGES: Final = "footprint.window.messages"
+WINDOW_REASON: Final = "footprint.window.reason"
+WINDOW_SLOT: Final = "footprint.window.slot"
+
+NAMES: Final[dict[str, str]] = {
+    word: name for word, name in dict(vars()).items() if word.isupper() and word != "SCHEMA_URL"
+}
+"""Every attribute by the word it has here."""
+
+INVOKE_AGENT: Final = "invoke_agent"
+CHAT: Final = "chat"
+EXECUTE_TOOL: Final = "execute_tool"
+DECISION: Final = "middleware.decision"
+
+SPANS: Final = (INVOKE_AGENT, CHAT, EXECUTE_TOOL, DECISION)
+"""The first word of every span; behind it stands the agent, the model, the tool or the rule."""
+
+GUARDRAIL: Final = "GUARDRAIL"
+"""The kind of a decision's span, for `SPAN_KIND`."""
+
+REDACTION: Final = "footprint.redaction"
+"""The note about a decision with redacted fields. Other notes have the name of their event."""

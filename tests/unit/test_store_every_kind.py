@@ -1,0 +1,325 @@
+"""Every kind of fact is kept and comes back, and no credential planted in any of its values is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import msgspec
+import pytest
+
+from footprint_core.facts import (
+    BudgetExhausted,
+    CallAnswered,
+    CallTaken,
+    Decided,
+    EarlyStop,
+    Fact,
+    IterationEnded,
+    MessageTaken,
+    ModelAsked,
+    ModelFailed,
+    ModelReplied,
+    PauseAnswered,
+    PauseOpened,
+    Refusal,
+    RuleRef,
+    RunConfigured,
+    SegmentEnded,
+    ToolFinished,
+    ToolIntended,
+    TraceRef,
+    Usage,
+    WindowVisited,
+    kind_of,
+)
+from footprint_core.ledger import Batch, Entry
+from footprint_core.messages import ToolCall
+from footprint_observe.redaction.policy import Redaction
+from footprint_observe.store.ledger import SqliteLedger
+
+VALUE = {
+    "zulu": [
+        1,
+        1.0,
+        -0.0,
+        1e21,
+        5e-324,
+        2**70,
+        -(2**63) - 1,
+        True,
+        None,
+        "",
+        "é\u2028\U0001f600\x00\x1f\x7f",
+    ],
+    "alpha": {"b": {}, "a": []},
+}
+"""Everything that other notations would change: key order, 1.0, -0.0, integers beyond 64 bits, controls."""
+
+TRACE = TraceRef(trace_id="1" * 32, span_id="2" * 16)
+
+FULL: tuple[Fact, ...] = (
+    RunConfigured(
+        agent_id="agent-1",
+        agent_name="refunds",
+        provider="scripted",
+        model="m-1",
+        rules={"input": (RuleRef(name="scrub", version="2"),), "before-tool": (RuleRef(name="ceiling"),)},
+        tools=("issue_refund", "søk"),
+        turn_index=3,
+        streaming=True,
+        conversation_id="c" * 32,
+        window="sliding",
+        follows="f" * 32,
+        resumed=True,
+        resumed_from=TRACE,
+        identity=VALUE,
+        system=VALUE,
+    ),
+    MessageTaken(turn_index=3, message_chars=2**60, text=VALUE),
+    Decided(
+        middleware="ceiling",
+        moment="before-tool",
+        iteration=2,
+        outcome="allow",
+        changed=True,
+        answer="person",
+        version="v7",
+        tool_name="issue_refund",
+        tool_source="billing",
+        call_id="call-1",
+        duration_us=17,
+        error_class="KeyError",
+        shadow=True,
+        after_approval=True,
+        why="because \u201cso\u201d",
+        before=VALUE,
+        after=VALUE,
+        detail=VALUE,
+        decided_by="dana@ops",
+    ),
+    WindowVisited(
+        iteration=2,
+        strategy="sliding",
+        removed=(1, 2, 3),
+        removed_messages=3,
+        refusals=(Refusal(reason="current-request", turn_index=1, message_index=4),),
+        refusals_more=9,
+        dropped_observations=("search",),
+        pinned=("lookup",),
+        yielded=2,
+        stand_down=True,
+        figures={"tokens": 2**60, "budget": -1},
+        notice_after=4,
+        notice=VALUE,
+    ),
+    ModelAsked(
+        iteration=2,
+        provider="scripted",
+        model="m-1",
+        server="localhost",
+        messages=4,
+        message_chars=99,
+        new_messages=1,
+        system_chars=7,
+        tools=("issue_refund",),
+        tool_chars=8,
+        first=True,
+    ),
+    ModelReplied(
+        iteration=2,
+        call_count=2,
+        stop_reason="tool_use",
+        duration_us=812,
+        route="tool-calls",
+        usage=Usage(input=5, output=6, cache_read=7, cache_write=8),
+        response_id="r-1",
+        response_model="m-1b",
+        first_chunk_us=44,
+        text=VALUE,
+        calls=(
+            ToolCall(id="call-1", name="issue_refund", args_json='{"b":1.0,"a":2}'),
+            ToolCall(id="call-1-2", name="x", args_json="not json {", repeats="call-1"),
+        ),
+    ),
+    ModelFailed(iteration=2, error_class="TimeoutError", duration_us=30_000_000),
+    CallTaken(
+        iteration=2, call_id="call-1", tool_name="issue_refund", tool_source="billing", parallel_count=2
+    ),
+    ToolIntended(iteration=2, call_id="call-1", tool_name="issue_refund", tool_source="billing", args=VALUE),
+    ToolFinished(
+        iteration=2,
+        call_id="call-1",
+        tool_name="issue_refund",
+        failed=True,
+        duration_us=5,
+        tool_source="billing",
+        cancelled=True,
+        error_class="ValueError",
+        result=VALUE,
+    ),
+    CallAnswered(
+        iteration=2,
+        call_id="call-1",
+        tool_name="issue_refund",
+        tool_type="function",
+        status="failed",
+        executed=True,
+        args_changed=True,
+        args_known_keys=2,
+        args_unknown_keys=1,
+        result_type="opaque",
+        result_bytes=12,
+        tool_source="billing",
+        decided_by_rule="ceiling",
+        issues=3,
+        error_class="ValueError",
+        duration_us=5,
+        text=VALUE,
+    ),
+    PauseOpened(
+        pause_id="p" * 32,
+        pause_kind="ask",
+        iteration=2,
+        call_id="call-1",
+        tool_name="issue_refund",
+        tool_source="billing",
+        middleware="four-eyes",
+        salt="ab" * 16,
+        digest="cd" * 32,
+    ),
+    PauseAnswered(
+        pause_id="p" * 32,
+        pause_kind="ask",
+        answer="approved",
+        tool_name="issue_refund",
+        call_id="call-1",
+        paused_us=3_600_000_000,
+    ),
+    IterationEnded(iteration=2, call_count=2),
+    BudgetExhausted(iteration=10, limit=10, pending_tool_calls=1, action="wrapped-up", instruction=VALUE),
+    SegmentEnded(
+        outcome="failed",
+        iterations=10,
+        input_tokens=1000,
+        output_tokens=200,
+        duration_us=99,
+        stopped_early=EarlyStop(reason="max-iterations", iteration=10, pending_tool_calls=1, wrapped_up=True),
+        error_class="OSError",
+        stage="dispatch",
+        text=VALUE,
+    ),
+)
+"""One fact of every kind with every field set."""
+
+
+def at_defaults(fact: Fact) -> Fact:
+    """The same fact with only what it cannot be without; None where the type allows it."""
+    cls = type(fact)
+    required = {
+        field.name: getattr(fact, field.name)
+        for field in msgspec.structs.fields(cls)
+        if field.default is msgspec.NODEFAULT
+    }
+    if cls is ModelAsked:
+        required["server"] = None
+    return cast("Fact", cls(**required))
+
+
+def batch(run_id: str, *facts: Fact, first: int = 1) -> Batch:
+    entries = tuple(
+        Entry(position=place, time=1_700_000_000_123_456 + place, fact=fact)
+        for place, fact in enumerate(facts, first)
+    )
+    return Batch(run_id=run_id, segment=1, entries=entries, trace=TRACE)
+
+
+def test_the_samples_hold_every_kind_with_every_field_set_to_something_unusual() -> None:
+    assert [type(fact) for fact in FULL] == list(get_args(Fact))
+    for fact in FULL:
+        for field in msgspec.structs.fields(type(fact)):
+            assert getattr(fact, field.name) != field.default, (kind_of(fact), field.name)
+
+
+def same_to_the_type(one: object, other: object) -> bool:
+    """Equal, and `1` is not `1.0` or `True`, and keys are in the same order."""
+    return one == other and repr(one) == repr(other)
+
+
+@pytest.mark.parametrize("fact", [*FULL, *map(at_defaults, FULL)], ids=kind_of)
+def test_a_fact_comes_back_exactly_as_it_was(tmp_path: Path, fact: Fact) -> None:
+    ledger = SqliteLedger(tmp_path / "l.db", redact=Redaction.none())
+    receipt = ledger.append_inline(batch("r" * 32, fact))
+    assert receipt is not None
+    assert receipt.entries[0].fact is fact
+    (entry,) = ledger.entries("r" * 32)
+    assert same_to_the_type(entry.fact, fact)
+    assert entry == receipt.entries[0]
+    asyncio.run(ledger.close())
+
+
+def test_a_value_that_is_empty_is_not_a_value_that_is_absent(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "l.db", redact=Redaction.none())
+    facts = tuple(
+        ToolFinished(iteration=1, call_id="c", tool_name="t", failed=False, duration_us=1, result=value)
+        for value in (None, "", 0, False, [], {}, msgspec.UNSET)
+    )
+    ledger.append_inline(batch("r" * 32, *facts))
+    assert [entry.fact for entry in ledger.entries("r" * 32)] == list(facts)
+    asyncio.run(ledger.close())
+
+
+TOKENS = (
+    "ghp_" + "a1B2" * 9,
+    "sk-ant-api03-" + "Zx9_" * 8,
+    "AKIA" + "ABCD1234EFGH5678",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6y",
+)
+PLAIN = "correct-horse-battery-staple"
+
+
+def planted(token: str) -> Any:
+    """A value that holds a credential in every form a value can."""
+    return {
+        "note": f"use {token} now",
+        "deep": [{"password": PLAIN, "n": [f"x={token}"]}],
+        "text": '{"client_secret": "' + PLAIN + '", "more": "{\\"apiKey\\": \\"' + PLAIN + '\\"}"}',
+        token: "a key",
+        "pin": {"sessionKey": 8_675_309_123_456},
+    }
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_credential_planted_in_any_value_of_any_kind_is_in_no_file(tmp_path: Path, token: str) -> None:
+    ledger = SqliteLedger(tmp_path / "l.db")
+    facts: list[Fact] = []
+    for fact in FULL:
+        values = {name: planted(token) for name in type(fact).values}
+        if isinstance(fact, ModelReplied):
+            args = '{"token": "' + PLAIN + '", "note": "' + token + '"}'
+            values["calls"] = (ToolCall(id="c", name=f"n {token}", args_json=args, repeats=f"r {token}"),)
+        if isinstance(fact, PauseOpened):
+            values = {}
+        facts.append(msgspec.structs.replace(fact, **values))
+    receipt = ledger.append_inline(batch("r" * 32, *facts))
+    assert receipt is not None
+
+    for secret in (token, PLAIN, "8675309123456"):
+        # While it is open, so that the log is there too.
+        names = [path.name for path in tmp_path.iterdir()]
+        assert "l.db-wal" in names
+        for path in tmp_path.iterdir():
+            assert secret.encode() not in path.read_bytes(), path.name
+        assert secret not in repr(receipt)
+    for entry in receipt.entries:
+        expected = bool(type(entry.fact).values) and not isinstance(entry.fact, PauseOpened)
+        assert (entry.position in receipt.marks) is expected
+    kept = [entry for entry in receipt.entries if isinstance(entry.fact, PauseOpened)]
+    assert isinstance(kept[0].fact, PauseOpened)
+    assert kept[0].fact.digest == "cd" * 32
+    assert ledger.entries("r" * 32) == receipt.entries
+
+    asyncio.run(ledger.close())
+    for path in tmp_path.iterdir():
+        assert token.encode() not in path.read_bytes(), path.name
