@@ -113,4 +113,5 @@ class Messages(Sequence[Message]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Messages) and self[:] == other[:]
 
-    __hash__ = None  # type: ignore[assignment]  # a sequence compared by content
+    def __hash__(self) -> int:
+        return hash(self[:])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
 
 from footprint_core.errors import BuilderError
 from footprint_core.window.engine import oldest_span
@@ -14,8 +13,8 @@ from footprint_core.window.strategy import WindowPlan, WindowView
 class SlidingWindow:
     """Engages when there are more than `keep_recent_turns` turns."""
 
-    name: ClassVar[str] = "sliding-window"
     keep_recent_turns: int
+    name: str = field(default="sliding-window", init=False)
 
     def plan(self, view: WindowView, /) -> WindowPlan | None:
         """The oldest span that may leave; None within the depth."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
+from rich.box import SIMPLE
 from rich.table import Table
 
 from footprint_core.moments import LOOP_MOMENTS
-from footprint_observe.cli.output import console, db_option, outcome_text, short, shown
+from footprint_observe.cli.difference import difference
+from footprint_observe.cli.output import console, db_option, outcome_text, short
 from footprint_observe.query.database import Record
 from footprint_observe.query.decisions import decisions as matching
 from footprint_observe.query.runs import run as one_run
@@ -33,40 +35,42 @@ def decisions(
 ) -> None:
     """List decisions, the newest last; with --run, all of that run."""
     run_id = None if run is None else one_run(path, run)["run_id"]
-    rows = matching(
-        path, run_id=run_id, rule=rule, outcome=outcome, moment=moment, tool=tool, limit=limit
-    )
+    rows = matching(path, run_id=run_id, rule=rule, outcome=outcome, moment=moment, tool=tool, limit=limit)
     console().print(decision_table(rows))
 
 
 def decision_table(rows: Sequence[Record]) -> Table:
     """Decision rows as a person reads them: who decided what where, why, and what changed."""
-    table = Table(pad_edge=False, header_style="bold")
+    table = Table(box=SIMPLE, pad_edge=False, header_style="bold")
     table.add_column("#", justify="right", style="dim", no_wrap=True)
-    table.add_column("moment", no_wrap=True)
+    table.add_column("where", no_wrap=True, style="dim")
     table.add_column("rule", no_wrap=True)
     table.add_column("decided", no_wrap=True)
-    table.add_column("about", no_wrap=True)
     table.add_column("why, and what changed", overflow="fold", ratio=1)
-    previous = None
+    previous = ""
     for row in rows:
-        if previous is not None and previous != row["moment"]:
+        where = _where(row)
+        if previous and where != previous:
             table.add_section()
-        previous = row["moment"]
         table.add_row(
             str(row["id"]),
-            row["moment"],
+            "" if where == previous else where,
             short(row["middleware"], 24),
-            outcome_text(row["outcome"], changed=bool(row["changed"])),
-            short(row["tool_name"] or "message", 24),
+            outcome_text(row["outcome"]),
             _told(row),
         )
+        previous = where
     return table
+
+
+def _where(row: Record) -> str:
+    if row["tool_name"] is None:
+        return str(row["moment"])
+    return f"{row['moment'].removesuffix('-tool')} {short(row['tool_name'], 24)}"
 
 
 def _told(row: Record) -> str:
     lines = [short(row["why"], 200)] if row["why"] else []
     if row["changed"]:
-        lines.append(f"[dim]before[/] {shown(row['before'], 200)}")
-        lines.append(f"[dim]after [/] {shown(row['after'], 200)}")
+        lines.append(difference(row["before"], row["after"]))
     return "\n".join(lines)

@@ -10,7 +10,15 @@ import click
 from rich.console import Console
 from rich.panel import Panel
 
-from footprint_core import Answer, AskPause, Outcome, PersonDecision, Watcher, check_in_approved, check_in_declined
+from footprint_core import (
+    Answer,
+    AskPause,
+    Outcome,
+    PersonDecision,
+    Watcher,
+    check_in_approved,
+    check_in_declined,
+)
 from footprint_observe.cli.decisions import decision_table
 from footprint_observe.cli.output import console, db_option, short
 from footprint_observe.demo.refunds import refund_agent
@@ -30,7 +38,9 @@ _TRY = (
 @db_option
 @click.option("--approve", "answer", flag_value="approve", help="Let the refund happen without asking.")
 @click.option("--decline", "answer", flag_value="decline", help="Refuse the refund without asking.")
-@click.option("--otlp", metavar="URL", help="Ship the spans to this OTLP endpoint, e.g. http://localhost:4318.")
+@click.option(
+    "--otlp", metavar="URL", help="Ship the spans to this OTLP endpoint, e.g. http://localhost:4318."
+)
 def demo(path: str, answer: str | None, otlp: str | None) -> None:
     """Run a refund agent with a scripted model and show what its rules decided."""
     out = console()

@@ -35,11 +35,9 @@ def console() -> Console:
     return Console(highlight=False, soft_wrap=False)
 
 
-def outcome_text(outcome: str, *, changed: bool = False) -> Text:
-    """An outcome in its colour; a change is told from a pass-through."""
-    word = "allow, changed" if changed and outcome == "allow" else outcome
-    color = "cyan" if changed and outcome == "allow" else COLORS.get(outcome, "")
-    return Text(word, style=color)
+def outcome_text(outcome: str) -> Text:
+    """An outcome in its colour."""
+    return Text(outcome, style=COLORS.get(outcome, ""))
 
 
 def shown(json: str | None, width: int = 60) -> str:

@@ -8,6 +8,9 @@ from rich.table import Table
 from footprint_observe.cli.output import console, db_option, short
 from footprint_observe.query.runs import runs as newest
 
+_ID = 16
+"""Characters of a run id that are shown: the time and a random part. Commands take the beginning of an id."""
+
 _OUTCOMES = {"answered": "green", "denied": "red", "failed": "red", "paused": "yellow", "open": "yellow"}
 
 
@@ -16,22 +19,26 @@ _OUTCOMES = {"answered": "green", "denied": "red", "failed": "red", "paused": "y
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="At most so many.")
 def runs(path: str, limit: int) -> None:
     """List the newest runs, newest first."""
+    found = newest(path, limit=limit)
+    if not found:
+        console().print("There is no run in this ledger yet.")
+        return
     table = Table(box=None, pad_edge=False)
-    for column in ("run", "started", "agent", "outcome", "decisions", "denied", "asked", "message"):
-        table.add_column(column, no_wrap=column != "message", justify="right" if column in _NUMBERS else "left")
-    for run in newest(path, limit=limit):
+    for column in ("run", "started", "agent", "outcome"):
+        table.add_column(column, no_wrap=True)
+    for column in ("rows", "deny", "ask"):
+        table.add_column(column, no_wrap=True, justify="right")
+    table.add_column("message", no_wrap=True, overflow="ellipsis", ratio=1)
+    for run in found:
         color = _OUTCOMES.get(run["outcome"], "")
         table.add_row(
-            run["run_id"],
-            run["started_at"][:19],
+            run["run_id"][:_ID],
+            run["started_at"][5:19].replace("T", " "),
             short(run["agent"], 20),
             f"[{color}]{run['outcome']}[/]" if color else run["outcome"],
             str(run["decisions"]),
             str(run["denials"]),
             str(run["asks"]),
-            short(run["question"] or "", 40),
+            short(run["question"] or "", 60),
         )
     console().print(table)
-
-
-_NUMBERS = {"decisions", "denied", "asked"}

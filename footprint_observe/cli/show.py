@@ -6,6 +6,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from footprint_observe.cli.difference import difference
 from footprint_observe.cli.output import COLORS, console, db_option, shown
 from footprint_observe.query.database import Record
 from footprint_observe.query.runs import run as one_run
@@ -19,7 +20,8 @@ def show(run: str, path: str) -> None:
     """Show everything RUN did: an id, the beginning of one, or `last`."""
     found = one_run(path, run)
     out = console()
-    out.print(f"run [bold]{found['run_id']}[/] of {escape(found['agent'])}, {found['outcome']}, from {found['started_at']}")
+    out.print(f"run [bold]{found['run_id']}[/], {escape(found['agent'])}, {found['outcome']}")
+    out.print(f"from {found['started_at']} to {found['ended_at'] or 'now'}")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(justify="right", style="dim", no_wrap=True)
     table.add_column(no_wrap=True)
@@ -51,5 +53,5 @@ def _decision(entry: Record) -> str:
     color = COLORS[entry["outcome"]]
     line = f"{entry['moment']} {escape(entry['middleware'])} [{color}]{entry['outcome']}[/]"
     if entry["changed"]:
-        line += f" {shown(entry['before'], 90)} [dim]->[/] {shown(entry['after'], 90)}"
+        return f"{line} [italic]{shown(entry['why'], 200)}[/]\n{difference(entry['before'], entry['after'])}"
     return f"{line} [italic]{shown(entry['why'], 200)}[/]" if entry["why"] else line

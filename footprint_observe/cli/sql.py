@@ -26,9 +26,7 @@ def sql(query: str, path: str) -> None:
             columns = [column[0] for column in cursor.description or ()]
             rows = cursor.fetchall()
         except sqlite3.Error as error:
-            refused = click.ClickException(f"SQLite does not take that query ({error}); correct it.")
-            refused.exit_code = 2
-            raise refused from None
+            raise click.UsageError(f"SQLite does not take that query ({error}); correct it.") from None
     if not sys.stdout.isatty():
         for row in (columns, *rows):
             click.echo("\t".join("" if cell is None else str(cell) for cell in row))

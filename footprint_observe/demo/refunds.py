@@ -74,7 +74,7 @@ def strip_pii(call: ToolResultContext) -> ToolResultOutcome:
 @on_message("no-codenames")
 def no_codenames(message: MessageContext) -> MessageOutcome:
     """The names of internal projects stay inside."""
-    clean, count = _CODE_NAME.subn("our refund desk", message.content)
+    clean, count = _CODE_NAME.subn("Our refund desk", message.content)
     return allow(clean, why=f"removed {count} internal name(s)") if count else allow()
 
 

@@ -20,7 +20,8 @@ _SCRIPT = (
 )
 _REFUNDED = reply(text="I am sorry about the machine. Project Bluebird has refunded you $450.")
 _DECLINED = reply(
-    text="I am sorry about the machine. Project Bluebird could not approve a refund today; a colleague will call you."
+    text="I am sorry about the machine. Project Bluebird could not approve a refund today; a colleague "
+    "will call you."
 )
 
 

@@ -1,12 +1,12 @@
-"""A ledger file opened for reading only, as a sqlite-utils database."""
+"""A question to a ledger file, which is opened for reading only."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from sqlite_utils import Database
 
@@ -28,3 +28,14 @@ def reading(path: str | os.PathLike[str]) -> Generator[Database]:
         yield Database(connection)
     finally:
         connection.close()
+
+
+def ask(path: str | os.PathLike[str], sql: str, values: Mapping[str, object]) -> list[Record]:
+    """The rows of a query, whose named parameters are `values`.
+
+    Raises:
+        LedgerOpenError: There is no ledger at that path, or it cannot be read.
+    """
+    with reading(path) as db:
+        rows = cast("Iterator[Record]", db.query(sql, dict(values)))  # pyright: ignore[reportUnknownMemberType]
+        return list(rows)

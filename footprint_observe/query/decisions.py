@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from footprint_observe.query.database import Record, reading
+from footprint_observe.query.database import Record, ask
 
 
 def decisions(
@@ -34,9 +34,8 @@ def decisions(
     given = {"run_id": run_id, "middleware": rule, "outcome": outcome, "moment": moment, "tool_name": tool}
     wanted = {column: value for column, value in given.items() if value is not None}
     where = " and ".join(f"{column} = :{column}" for column in wanted) or "1"
-    with reading(path) as db:
-        if run_id is not None:
-            # Positions follow the index over a run; ids of one run ascend with them.
-            return list(db.query(f"select * from decisions where {where} order by position", wanted))  # noqa: S608 - columns are ours
-        newest = f"select * from decisions where {where} order by id desc limit :limit"  # noqa: S608 - columns are ours
-        return list(db.query(newest, {**wanted, "limit": limit}))[::-1]
+    if run_id is not None:
+        # Positions follow the index over a run; ids of one run ascend with them.
+        return ask(path, f"select * from decisions where {where} order by position", wanted)  # noqa: S608 - columns are ours
+    newest = f"select * from decisions where {where} order by id desc limit :limit"  # noqa: S608 - columns are ours
+    return ask(path, newest, {**wanted, "limit": limit})[::-1]

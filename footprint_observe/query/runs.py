@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 
 from footprint_core.errors import LedgerError
-from footprint_observe.query.database import Record, reading
+from footprint_observe.query.database import Record, ask
 
 _NEWEST = "select * from runs order by id desc limit :limit"
 _ONE = "select * from runs where run_id = :run_id"
+
+# A range over run ids, which are hexadecimal, so that their index is used.
+_MEANT = "select distinct run_id from facts where run_id >= :name and run_id < :name || 'g' limit 2"
 
 
 class NoSuchRunError(LedgerError):
@@ -21,8 +24,7 @@ def runs(path: str | os.PathLike[str], *, limit: int = 20) -> list[Record]:
     Raises:
         LedgerOpenError: There is no ledger at that path, or it cannot be read.
     """
-    with reading(path) as db:
-        return list(db.query(_NEWEST, {"limit": limit}))
+    return ask(path, _NEWEST, {"limit": limit})
 
 
 def run(path: str | os.PathLike[str], name: str) -> Record:
@@ -32,16 +34,12 @@ def run(path: str | os.PathLike[str], name: str) -> Record:
         NoSuchRunError: No run is meant, or more than one.
         LedgerOpenError: There is no ledger at that path, or it cannot be read.
     """
-    with reading(path) as db:
-        if name == "last":
-            found = list(db.query(_NEWEST, {"limit": 1}))
-        else:
-            # A range, so that the index over run ids is used.
-            ids = db.query(
-                "select distinct run_id from facts where run_id >= :name and run_id < :name || 'g' limit 2",
-                {"name": name},
-            )
-            found = [row for one in ids for row in db.query(_ONE, {"run_id": one["run_id"]})]
+    if name == "last":
+        found = ask(path, _NEWEST, {"limit": 1})
+    elif name:
+        found = [row for one in ask(path, _MEANT, {"name": name}) for row in ask(path, _ONE, one)]
+    else:
+        found = []
     if len(found) == 1:
         return found[0]
     if found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from footprint_observe.query.database import Record, reading
+from footprint_observe.query.database import Record, ask
 
 _TIMELINE = """
 select
@@ -26,5 +26,4 @@ def timeline(path: str | os.PathLike[str], run_id: str) -> list[Record]:
     Raises:
         LedgerOpenError: There is no ledger at that path, or it cannot be read.
     """
-    with reading(path) as db:
-        return list(db.query(_TIMELINE, {"run_id": run_id}))
+    return ask(path, _TIMELINE, {"run_id": run_id})

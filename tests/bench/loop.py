@@ -18,6 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import bare
+
 from footprint_core import Agent
 from footprint_core.providers import Chunk, Completed, ModelRequest, call
 
@@ -46,7 +47,7 @@ class Model:
 def governed(calls: int) -> Agent:
     """The agent without rules, with its ledger in memory and nobody watching."""
     created = Agent.create(provider=Model(calls), model="m", name="bench", max_iterations=calls + 1)
-    return created.tool(bare.lookup).build()
+    return created.tool(bare.Tool().lookup).build()
 
 
 def measured(runner: asyncio.Runner, work: Any) -> float:
@@ -62,7 +63,7 @@ def compare(runner: asyncio.Runner, calls: int) -> dict[str, float]:
     for _ in range(PAIRS + 1):
         agent = governed(calls)
         one = measured(runner, _run(agent))
-        two = measured(runner, bare.loop(bare.Script(calls), "please look these up"))
+        two = measured(runner, bare.loop(bare.Script(calls), bare.Tool(), "please look these up"))
         pairs.append((one, two))
     pairs = pairs[1:]
     return {
@@ -99,7 +100,7 @@ def main() -> None:
             shared = reference(calls)
             if shared is not None:
                 differs = (found["bare_us"] / shared - 1) * 100
-                print(f"  the reference program: {shared:.1f} us a call; the bare loop here differs by {differs:+.0f} %")
+                print(f"  the reference: {shared:.1f} us a call; the bare loop differs by {differs:+.0f} %")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
 from footprint_core import (
     Batch,
     MemoryLedger,
@@ -50,7 +51,10 @@ def _turn(calls: int, *, ledger: MemoryLedger, act: Any = None, watch: Any = ())
 @pytest.mark.parametrize("calls", [0, 1, 2, 10])
 def test_a_turn_of_n_calls_commits_2n_plus_3_times(calls: int) -> None:
     ledger = Counting()
-    act = {"input": [on_message("m")(lambda _: allow())], "before_tool": [before_tool("b")(lambda _: allow())]}
+    act = {
+        "input": [on_message("m")(lambda _: allow())],
+        "before_tool": [before_tool("b")(lambda _: allow())],
+    }
     _turn(calls, ledger=ledger, act=act)
     assert ledger.appends == 2 * calls + 3
 
@@ -64,7 +68,14 @@ def test_a_turn_of_n_calls_with_result_rules_commits_3n_plus_3_times(calls: int)
 
 @pytest.mark.parametrize(
     ("fields", "copies"),
-    [((), 0), (("history",), 0), (("args",), 1), (("result",), 1), (("args", "result"), 2), (("identity",), 1)],
+    [
+        ((), 0),
+        (("history",), 0),
+        (("args",), 1),
+        (("result",), 1),
+        (("args", "result"), 2),
+        (("identity",), 1),
+    ],
 )
 def test_a_rule_costs_a_copy_of_what_it_reads_and_of_nothing_else(
     monkeypatch: pytest.MonkeyPatch, fields: tuple[str, ...], copies: int
@@ -97,7 +108,10 @@ def test_no_event_is_built_when_nobody_listens(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_thousandth_call_leaves_as_many_facts_and_events_as_the_tenth() -> None:
     ledger, seen = MemoryLedger(), Seen()
-    act = {"before_tool": [before_tool("b")(lambda _: allow())], "after_tool": [after_tool("a")(lambda _: allow())]}
+    act = {
+        "before_tool": [before_tool("b")(lambda _: allow())],
+        "after_tool": [after_tool("a")(lambda _: allow())],
+    }
     outcome = _turn(1000, ledger=ledger, act=act, watch=[seen])
     facts: dict[int, Counter[str]] = {}
     iteration = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from footprint_core import (
     ACT_KEYS,
     LOOP_MOMENTS,
@@ -48,7 +49,7 @@ def message_rule(name: Any = "rule") -> Any:
 def test_there_are_five_moments_and_a_key_for_each() -> None:
     assert LOOP_MOMENTS == ("input", "before-tool", "after-tool", "window", "output")
     assert ACT_KEYS == ("input", "before_tool", "after_tool", "window", "output")
-    assert tuple(map(act_key_for, LOOP_MOMENTS)) == ACT_KEYS
+    assert tuple(act_key_for(moment) for moment in LOOP_MOMENTS) == ACT_KEYS
     with pytest.raises(UnknownMomentError, match="before-tool"):
         act_key_for("before-model")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
@@ -95,9 +96,10 @@ def test_a_refused_act_attaches_nothing() -> None:
 
 @pytest.mark.parametrize("name", [None, "", "  ", 3])
 def test_a_rule_needs_a_name(name: Any) -> None:
-    for act in ({"input": [message_rule(name)]}, {"before_tool": [call_rule(name)]}):
+    acts: list[Any] = [{"input": [message_rule(name)]}, {"before_tool": [call_rule(name)]}]
+    for act in acts:
         with pytest.raises(BuilderError, match="name"):
-            builder().act(**act)  # type: ignore[arg-type]
+            builder().act(**act)
     with pytest.raises(BuilderError, match="name"):
         builder().tool_middleware(call_rule(name))
 
@@ -121,7 +123,8 @@ def test_a_rule_under_the_wrong_key_is_told_where_it_belongs() -> None:
     with pytest.raises(MissingHookError, match="belongs under after_tool"):
         builder().act(before_tool=[result_rule()])
     with pytest.raises(MissingHookError, match="no on_message"):
-        builder().act(output=[type("Bare", (), {"name": "bare"})()])
+        bare: Any = type("Bare", (), {"name": "bare"})()
+        builder().act(output=[bare])
     with pytest.raises(MissingHookError, match="neither"):
         builder().tool_middleware(message_rule())
 
@@ -175,9 +178,10 @@ def test_watchers_have_an_id_of_their_own_and_one_handed_over_twice_is_one() -> 
     seen = Seen("one")
     with pytest.raises(DuplicateWatcherError, match="one"):
         builder().watch(seen).watch(Seen("one")).build()
-    for wrong in (Seen(" "), object(), type("Deaf", (), {"id": "deaf"})()):
+    wrongs: list[Any] = [Seen(" "), object(), type("Deaf", (), {"id": "deaf"})()]
+    for wrong in wrongs:
         with pytest.raises(BuilderError):
-            builder().watch(wrong).build()  # type: ignore[arg-type]
+            builder().watch(wrong).build()
     run(builder().watch(seen, seen).watch(seen).build().run("hi"))
     assert seen.types.count("agent.turn_end") == 1
 
@@ -202,7 +206,9 @@ def test_a_function_that_cannot_be_a_tool_is_refused_with_what_is_wrong() -> Non
             builder().tool(function)
 
 
-@pytest.mark.parametrize("wrong", [{"name": " "}, {"model": ""}, {"max_iterations": 0}, {"max_iterations": True}])
+@pytest.mark.parametrize(
+    "wrong", [{"name": " "}, {"model": ""}, {"max_iterations": 0}, {"max_iterations": True}]
+)
 def test_an_agent_needs_a_name_a_model_and_a_budget(wrong: Any) -> None:
     with pytest.raises(BuilderError):
         Agent.create(**{"provider": Scripted([]), "model": "m", "name": "n", **wrong})

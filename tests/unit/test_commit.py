@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+
 from footprint_core import (
     Batch,
     LedgerBusyError,
@@ -13,8 +14,8 @@ from footprint_core import (
     LedgerWriteError,
     MemoryLedger,
     Receipt,
-    before_tool,
     allow,
+    before_tool,
 )
 from footprint_core.events import FatalError, TurnEnded
 from footprint_core.providers import call, reply
@@ -41,12 +42,14 @@ class Slow(MemoryLedger):
     def __init__(self) -> None:
         super().__init__()
         self.waited = 0
+        self.appending = asyncio.Event()
 
-    def append_inline(self, batch: Batch, /) -> Receipt | None:  # type: ignore[override]
+    def append_inline(self, batch: Batch, /) -> Any:
         return None
 
     async def append(self, batch: Batch, /) -> Receipt:
         self.waited += 1
+        self.appending.set()
         for _ in range(5):
             await asyncio.sleep(0)
         return MemoryLedger.append_inline(self, batch)
@@ -70,14 +73,19 @@ def _story(ledger: MemoryLedger, seen: Seen | None = None) -> tuple[Any, Any, li
 
 
 @pytest.mark.parametrize(("at", "asked", "paid"), [(1, 0, 0), (2, 0, 0), (3, 1, 0), (4, 1, 1), (5, 2, 1)])
-def test_when_an_append_fails_nothing_acts_on_it_and_the_segment_ends_failed(at: int, asked: int, paid: int) -> None:
+def test_when_an_append_fails_nothing_acts_on_it_and_the_segment_ends_failed(
+    at: int, asked: int, paid: int
+) -> None:
     seen = Seen()
     agent, model, acted = _story(Failing(at, LedgerBusyError("busy")), seen)
     with pytest.raises(LedgerBusyError) as caught:
         run(agent.run("go"))
     assert (len(model.requests), len(acted)) == (asked, paid)
     assert (caught.value.run_id, caught.value.segment) == (agent.last_run_id, 1)
-    assert [(e.recorded, type(e)) for e in seen.events[-2:]] == [(False, FatalError), (False, TurnEnded)]  # type: ignore[union-attr]  # pyright: ignore
+    assert [(getattr(e, "recorded", None), type(e)) for e in seen.events[-2:]] == [
+        (False, FatalError),
+        (False, TurnEnded),
+    ]
 
 
 def test_an_error_of_a_foreign_ledger_is_told_by_its_class_only() -> None:
@@ -97,7 +105,7 @@ def test_a_failed_turn_leaves_the_session_ready_for_the_next() -> None:
 
 def test_a_ledger_that_waits_gives_the_same_run() -> None:
     slow = Slow()
-    agent, model, acted = _story(slow)
+    agent, _, acted = _story(slow)
     outcome = answered(run(agent.run("go")))
     assert acted == ["paid"]
     assert slow.waited == 5
@@ -110,8 +118,7 @@ def test_a_commit_that_has_begun_is_finished_before_a_cancellation_is_delivered(
 
     async def story() -> None:
         turn = asyncio.ensure_future(agent.run("go"))
-        while not slow.waited:
-            await asyncio.sleep(0)
+        await slow.appending.wait()
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
 from footprint_core import (
     AssistantMessage,
     InvalidRunInputError,
@@ -140,7 +141,7 @@ def test_a_tool_that_changes_its_arguments_changes_nothing_else() -> None:
     )
     outcome = answered(run(builder.build().run("go")))
     intent = next(e.fact for e in ledger.entries(outcome.run_id) if type(e.fact).__name__ == "ToolIntended")
-    assert intent.args == {"items": [1, 2]}  # type: ignore[union-attr]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    assert getattr(intent, "args", None) == {"items": [1, 2]}
 
 
 @pytest.mark.parametrize("message", ["", "  \n", None, 3])
@@ -299,6 +300,6 @@ def test_a_cancelled_turn_ends_once_and_its_intent_stays() -> None:
 
     run(story())
     assert seen.types.count("agent.turn_end") == 1
-    assert seen.events[-1].outcome == "cancelled"  # type: ignore[union-attr]  # pyright: ignore
+    assert getattr(seen.events[-1], "outcome", None) == "cancelled"
     kinds = [type(e.fact).__name__ for e in ledger.entries(agent.last_run_id or "")]
     assert kinds[-3:] == ["ToolIntended", "ToolFinished", "SegmentEnded"]

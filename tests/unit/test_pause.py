@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 from footprint_core import (
     AskPause,
     DecisionRequiredError,
@@ -196,7 +197,15 @@ def test_a_pause_is_answered_once_also_by_two_agents_over_one_ledger() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [None, True, "yes", {}, {"decision": "approved"}, check_in_approved(by=" "), {"decision": "maybe", "by": "d"}],
+    [
+        None,
+        True,
+        "yes",
+        {},
+        {"decision": "approved"},
+        check_in_approved(by=" "),
+        {"decision": "maybe", "by": "d"},
+    ],
 )
 def test_an_answer_that_is_no_decision_is_refused_and_uses_nothing_up(answer: Any) -> None:
     seen = Seen()

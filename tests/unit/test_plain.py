@@ -6,8 +6,9 @@ import dataclasses
 from typing import Any
 
 import pytest
-from footprint_core import plain
 from pydantic import BaseModel
+
+from footprint_core import plain
 
 
 class Model(BaseModel):
@@ -53,10 +54,10 @@ def test_a_lone_surrogate_is_replaced() -> None:
 
 
 def test_a_detached_value_shares_nothing() -> None:
-    value = {"a": [1, {"b": 2}]}
+    value: dict[str, Any] = {"a": [1, {"b": 2}]}
     taken = plain.detach(value)
     copied = plain.copy(taken)
-    value["a"].append(3)  # type: ignore[attr-defined]
+    value["a"].append(3)
     copied["a"][1]["b"] = 9
     assert taken == {"a": [1, {"b": 2}]}
 
@@ -71,7 +72,15 @@ def test_equality_is_that_of_canonical_json() -> None:
 
 @pytest.mark.parametrize(
     ("value", "word"),
-    [({}, "object"), ([], "array"), ("", "string"), (1, "number"), (1.5, "number"), (True, "boolean"), (None, "null")],
+    [
+        ({}, "object"),
+        ([], "array"),
+        ("", "string"),
+        (1, "number"),
+        (1.5, "number"),
+        (True, "boolean"),
+        (None, "null"),
+    ],
 )
 def test_types_are_named_in_words_of_json(value: object, word: str) -> None:
     assert plain.json_type(value) == word

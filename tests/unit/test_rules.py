@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from footprint_core import (
     Decision,
     MessageContext,
@@ -151,9 +152,19 @@ def test_the_first_refusal_wins_and_later_links_are_not_asked() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [None, True, "allow", {"kind": "allow"}, {"kind": "result", "value": "made-up"}, object(), lambda: allow()],
+    [
+        None,
+        True,
+        "allow",
+        {"kind": "allow"},
+        {"kind": "result", "value": "made-up"},
+        object(),
+        allow,
+    ],
 )
-def test_an_answer_that_is_no_outcome_is_a_denial_that_names_its_type_and_not_its_content(answer: Any) -> None:
+def test_an_answer_that_is_no_outcome_is_a_denial_that_names_its_type_and_not_its_content(
+    answer: Any,
+) -> None:
     for act in ({"before_tool": [_before(answer)]}, {"after_tool": [_after(answer)]}):
         rows, model = _rows(act)
         text = model.requests[1].messages[-1].text
@@ -246,7 +257,10 @@ def test_rules_are_shown_where_they_stand() -> None:
         seen.append([m.role for m in call.history])
         return allow()
 
-    replies = [reply(calls=[call("a", "pay", {"amount": 1}), call("b", "pay", {"amount": 2})]), reply(text="ok")]
+    replies = [
+        reply(calls=[call("a", "pay", {"amount": 1}), call("b", "pay", {"amount": 2})]),
+        reply(text="ok"),
+    ]
     _rows({"before_tool": [look]}, replies)
     assert seen == [
         ("pay", None, "a", 1, {"amount": 1}),
@@ -316,7 +330,11 @@ def _nowhere(error: BaseException, secret: str) -> None:
         if "footprint_core" in frame.tb_frame.f_code.co_filename:
             for name, value in frame.tb_frame.f_locals.items():
                 inner = {} if name == "self" else getattr(value, "__dict__", {})
-                slots = {k: getattr(value, k, None) for k in getattr(type(value), "__slots__", ()) if name != "self"}
+                slots = {
+                    k: getattr(value, k, None)
+                    for k in getattr(type(value), "__slots__", ())
+                    if name != "self"
+                }
                 assert secret not in f"{value!r} {inner!r} {slots!r}", name
         frame = frame.tb_next
 
@@ -336,7 +354,9 @@ def test_an_output_rule_decides_what_caller_and_conversation_get() -> None:
     assert model.requests[1].messages[1].text == "We says hi"
 
 
-def test_a_rule_named_for_one_message_moment_passes_through_at_the_other_with_a_row_without_a_duration() -> None:
+def test_a_rule_named_for_one_message_moment_passes_through_at_the_other_with_a_row_without_a_duration() -> (
+    None
+):
     seen: list[str] = []
 
     def rule(name: str) -> Any:
@@ -348,7 +368,9 @@ def test_a_rule_named_for_one_message_moment_passes_through_at_the_other_with_a_
         return hook
 
     both = rule("both")
-    builder, _ = describe([reply(text="ok")], act={"input": [rule("in"), both], "output": [both, rule("out")]})
+    builder, _ = describe(
+        [reply(text="ok")], act={"input": [rule("in"), both], "output": [both, rule("out")]}
+    )
     rows: tuple[Decision, ...] = answered(run(builder.build().run("go"))).decisions
     assert seen == ["in at input", "both at input", "both at output", "out at output"]
     assert [(r.middleware, r.moment, r.duration is None) for r in rows] == [

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
+
 from footprint_core import ReentrantCallError, Scope, before_tool, deny
 from footprint_core.events import EVENTS, Event, ObserverError, TurnEnded
 from footprint_core.facts import TraceRef
@@ -50,7 +51,8 @@ def test_a_watcher_that_raises_is_reported_once_and_harms_nobody(caplog: pytest.
 def test_nothing_follows_the_end_of_a_segment_not_even_a_report() -> None:
     class LastStraw(Seen):
         def on_event(self, event: Event, /) -> None:
-            if isinstance(event, TurnEnded):
+            super().on_event(event)
+            if self.types[-1] == "agent.turn_end":
                 raise RuntimeError
 
     seen = Seen()
@@ -176,7 +178,8 @@ def test_no_event_carries_a_value() -> None:
         reply(calls=[call("2", f"{canary} {canary}!", {})]),
         reply(text=f"{canary} answer"),
     ]
-    for rules in ({}, act):
+    none: Any = {}
+    for rules in (none, act):
         builder, _ = describe(replies, tool_of, act=rules, watch=[seen])
         run(builder.system(f"{canary} system").build().run(f"{canary} message", identity={"name": canary}))
     assert len(seen.events) > 30

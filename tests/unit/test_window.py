@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from footprint_core import (
     AssistantMessage,
     MemoryLedger,
@@ -30,7 +31,9 @@ def tap(n: int) -> str:
     return "ok"
 
 
-def _story(tool: Any, count: int, keep: int, *, pins: int = 0, names: Any = None) -> tuple[Any, Any, Any, Seen]:
+def _story(
+    tool: Any, count: int, keep: int, *, pins: int = 0, names: Any = None
+) -> tuple[Any, Any, Any, Seen]:
     seen, ledger = Seen(), MemoryLedger()
     key = "page" if tool is read else "n"
     calls = [reply(calls=[call(f"w{i}", tool.__name__, {key: i})]) for i in range(1, count + 1)]
@@ -69,7 +72,12 @@ def test_the_oldest_span_leaves_and_a_notice_says_so() -> None:
     assert "read" in notice
     assert "lorem" not in notice
     assert [
-        (v.iteration, v.removed_messages, [(r.reason, r.turn_index, r.message_index) for r in v.refusals], v.figures)
+        (
+            v.iteration,
+            v.removed_messages,
+            [(r.reason, r.turn_index, r.message_index) for r in v.refusals],
+            v.figures,
+        )
         for v in visits
     ] == [
         (
@@ -129,7 +137,10 @@ def test_the_latest_result_of_a_tool_is_pinned_and_pins_stand_down_when_only_the
         (2, ("whats_here",), 0),
     ]
     assert [v.dropped_observations for v in visits][2:] == [("read",), ("read",)]
-    assert [m.tool_name for m in model.requests[-1].messages if isinstance(m, ToolMessage)] == ["whats_here", "read"]
+    assert [m.tool_name for m in model.requests[-1].messages if isinstance(m, ToolMessage)] == [
+        "whats_here",
+        "read",
+    ]
 
 
 def test_over_a_conversation_only_the_request_being_answered_is_kept() -> None:
