@@ -11,6 +11,9 @@ from footprint_observe.query.runs import runs as newest
 _ID = 16
 """Characters of a run id that are shown: the time and a random part. Commands take the beginning of an id."""
 
+_OTHERS = 76
+"""The widest the columns before the message get."""
+
 _OUTCOMES = {"answered": "green", "denied": "red", "failed": "red", "paused": "yellow", "open": "yellow"}
 
 
@@ -23,22 +26,24 @@ def runs(path: str, limit: int) -> None:
     if not found:
         console().print("There is no run in this ledger yet.")
         return
-    table = Table(box=None, pad_edge=False)
+    out = console()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("run", "started", "agent", "outcome"):
         table.add_column(column, no_wrap=True)
     for column in ("rows", "deny", "ask"):
         table.add_column(column, no_wrap=True, justify="right")
-    table.add_column("message", no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column("message", no_wrap=True)
     for run in found:
         color = _OUTCOMES.get(run["outcome"], "")
         table.add_row(
             run["run_id"][:_ID],
             run["started_at"][5:19].replace("T", " "),
-            short(run["agent"], 20),
+            short(run["agent"], 12),
             f"[{color}]{run['outcome']}[/]" if color else run["outcome"],
             str(run["decisions"]),
             str(run["denials"]),
             str(run["asks"]),
-            short(run["question"] or "", 60),
+            # The last column takes what the others leave, so that none of them is cut.
+            short(run["question"] or "", max(10, out.width - _OTHERS)),
         )
-    console().print(table)
+    out.print(table)

@@ -44,7 +44,7 @@ class Span:
     """The place of a span, when nobody traces."""
 
     def __init__(self, name: str, **attributes: Any) -> None:
-        self.inner = None
+        self.inner: Any = None
 
     def __enter__(self) -> Any:
         return self.inner.__enter__() if self.inner else None
