@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypedDict, assert_never
+
+import msgspec
 
 from footprint_core.chain.links import Link, Rule, link
 from footprint_core.errors import BuilderError, MissingHookError, UnknownActKeyError
@@ -32,8 +33,7 @@ class ActOptions(TypedDict, total=False):
     output: MessageRules
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedAct:
+class ResolvedAct(msgspec.Struct, frozen=True, kw_only=True):
     """Checked rules for every moment."""
 
     input: tuple[Rule, ...]
@@ -142,7 +142,7 @@ def _check_lock() -> None:
     spellings: dict[str, set[str]] = {
         "ActOptions": set(ActOptions.__optional_keys__),
         "resolve_act": set(inspect.signature(resolve_act).parameters),
-        "ResolvedAct": set(ResolvedAct.__slots__),
+        "ResolvedAct": set(ResolvedAct.__struct_fields__),
         "LOOP_MOMENTS": {act_key_for(moment) for moment in LOOP_MOMENTS},
     }
     for place, found in spellings.items():

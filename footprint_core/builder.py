@@ -12,7 +12,7 @@ from footprint_core.errors import ActTwiceError, BuilderError, MissingHookError,
 from footprint_core.ledger import Ledger
 from footprint_core.memory import MemoryLedger
 from footprint_core.providers.port import Provider
-from footprint_core.spec import AgentSpec
+from footprint_core.spec import AgentSpec, offers, posture
 from footprint_core.tools.function import tool as tool_of
 from footprint_core.tools.tool import Tool
 from footprint_core.watch import Bus, Watcher
@@ -169,6 +169,8 @@ class AgentBuilder:
         act = self._act
         tool_links = () if act is None else act.tool_links()
         message_links = () if act is None else act.message_links()
+        ruled = chains([*tool_links, *self._tool_rules], [*message_links, *self._message_rules])
+        window = None if self._window is None else self._window[0]
         return AgentSpec(
             agent_id=self._id,
             name=self._name,
@@ -176,10 +178,12 @@ class AgentBuilder:
             model=self._model,
             system=self._system,
             tools=dict(self._tools),
-            chains=chains([*tool_links, *self._tool_rules], [*message_links, *self._message_rules]),
-            window=None if self._window is None else self._window[0],
+            chains=ruled,
+            window=window,
             ledger=MemoryLedger() if self._ledger is None else self._ledger,
             bus=Bus(self._watchers),
+            offers=offers(self._tools.values()),
+            rules=posture(ruled, window),
             max_iterations=self._max_iterations,
             wrap_up=self._wrap_up,
             keep_last_tool_results=self._keep_last_tool_results,

@@ -32,17 +32,18 @@ class Writer:
         segment: Its segment, from 1.
         position: The position of the last noted fact.
         trace: The segment's span, once a watcher gave it.
+        now: The segment's clock: microseconds since the Unix epoch, UTC.
         broken: Whether an append failed; then nothing is written any more.
     """
 
     __slots__ = (
         "_audience",
-        "_clock",
         "_ledger",
         "_pending",
         "_rows",
         "_state",
         "broken",
+        "now",
         "position",
         "run_id",
         "segment",
@@ -63,7 +64,7 @@ class Writer:
         self._ledger = ledger
         self._audience = audience
         self._state = state
-        self._clock = clock
+        self.now = clock.now
         self._pending: list[Entry] = []
         self._rows: list[Decision] = []
         self.run_id = run_id
@@ -71,10 +72,6 @@ class Writer:
         self.position = position
         self.trace: TraceRef | None = None
         self.broken = False
-
-    def now(self) -> int:
-        """The segment's clock, microseconds since the Unix epoch, UTC."""
-        return self._clock.now()
 
     def note(self, fact: Fact) -> int:
         """Fold a fact into the run's state and keep it for the next commit.
@@ -84,7 +81,7 @@ class Writer:
         """
         self._state.apply(fact)
         self.position += 1
-        self._pending.append(Entry(position=self.position, time=self._clock.now(), fact=fact))
+        self._pending.append(Entry(position=self.position, time=self.now(), fact=fact))
         return self.position
 
     async def commit(self, pause: Mapping[str, Json] | None = None, *, pause_id: str = "") -> None:
@@ -139,8 +136,9 @@ class Writer:
         listening = self._audience.listening
         for entry in receipt.entries:
             marks = receipt.marks.get(entry.position, ()) if receipt.marks else ()
-            if isinstance(entry.fact, Decided):
-                self._rows.append(decision_row(self.run_id, self.segment, entry, entry.fact, marks))
+            fact = entry.fact
+            if type(fact) is Decided:
+                self._rows.append(decision_row(self.run_id, self.segment, entry, fact, marks))
             if listening:
                 for event in events_for(entry, run_id=self.run_id, segment=self.segment, marks=marks):
                     self._audience.publish(event)
@@ -152,7 +150,7 @@ class Writer:
     def signal_end(self, end: SegmentEnded) -> None:
         """Tell the watchers how a segment ended whose ledger takes no appends."""
         if self._audience.listening:
-            at = (self.run_id, self.segment, self.position, self._clock.now())
+            at = (self.run_id, self.segment, self.position, self.now())
             self.signal(fatal(end, at, recorded=False))
             self.signal(turn_ended(end, at, recorded=False))
 

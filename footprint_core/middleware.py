@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
 
 from footprint_core import plain
 from footprint_core.messages import Messages
@@ -186,8 +187,7 @@ OnToolResult: TypeAlias = Callable[[ToolResultContext], ToolResultOutcome | Awai
 OnMessage: TypeAlias = Callable[[MessageContext], MessageOutcome | Awaitable[MessageOutcome]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallRule:
+class CallRule(msgspec.Struct, frozen=True, kw_only=True):
     """A function as a rule before a tool runs."""
 
     name: str
@@ -195,8 +195,7 @@ class CallRule:
     version: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultRule:
+class ResultRule(msgspec.Struct, frozen=True, kw_only=True):
     """A function as a rule before a result is read."""
 
     name: str
@@ -204,8 +203,7 @@ class ResultRule:
     version: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContentRule:
+class ContentRule(msgspec.Struct, frozen=True, kw_only=True):
     """A function as a rule about messages."""
 
     name: str

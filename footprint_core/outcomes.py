@@ -7,8 +7,21 @@ answer is refused by a type checker, and by `chain.judge` where nobody runs one.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Literal, Never, NoReturn, TypeAlias, TypeVar, final, overload
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    Never,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    final,
+    overload,
+)
+
+import msgspec
 
 from footprint_core.errors import OutcomeError
 
@@ -35,38 +48,35 @@ def _refuse_truth(arm: str) -> NoReturn:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allow(Generic[T_co]):
+class Allow(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True):
     """The value goes on, as it is or replaced by `value`."""
 
     value: T_co | Literal[Unchanged.UNCHANGED] = UNCHANGED
     why: str | None = None
-    kind: Literal["allow"] = field(default="allow", init=False)
+    kind: ClassVar[Literal["allow"]] = "allow"
 
     def __bool__(self) -> NoReturn:
         _refuse_truth("Allow")
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deny:
+class Deny(msgspec.Struct, frozen=True, kw_only=True):
     """The value does not go on; the model or the caller reads `reason`."""
 
     reason: str
-    kind: Literal["deny"] = field(default="deny", init=False)
+    kind: ClassVar[Literal["deny"]] = "deny"
 
     def __bool__(self) -> NoReturn:
         _refuse_truth("Allow")
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A person decides first. Legal before a tool only."""
 
     question: str
     detail: Any = None
-    kind: Literal["ask"] = field(default="ask", init=False)
+    kind: ClassVar[Literal["ask"]] = "ask"
 
     def __bool__(self) -> NoReturn:
         _refuse_truth("Allow")

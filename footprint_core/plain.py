@@ -33,6 +33,8 @@ def detach(value: object) -> Json:
     Tuples and sets become lists; pydantic models, dataclasses and msgspec structs become dicts;
     anything else JSON cannot hold becomes `mark(value)` at its place.
     """
+    if type(value) is str and value.isascii():
+        return value
     return _detach(value, 0, [])
 
 
@@ -118,13 +120,16 @@ _ATOMS = frozenset({str, int, bool, type(None)})
 
 def is_flat(fields: dict[str, Any]) -> bool:
     """Whether all values are text, whole numbers, booleans or None: plain already, and shared at no risk."""
-    return all(type(value) in _ATOMS for value in fields.values())
+    for value in fields.values():  # noqa: SIM110 - a generator costs more than the loop, and this runs per call
+        if type(value) not in _ATOMS:
+            return False
+    return True
 
 
 def copy(value: Json) -> Json:
     """A copy of plain data, all levels deep; text and numbers are shared, for nothing can change them."""
     if is_object(value):
-        return {key: copy(item) for key, item in value.items()}
+        return {key: item if type(item) in _ATOMS else copy(item) for key, item in value.items()}
     if is_array(value):
         return [copy(item) for item in value]
     return value

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
 
 from footprint_core import plain
 from footprint_core.chain.links import Chains, Link
@@ -17,8 +18,7 @@ from footprint_core.watch import Bus
 from footprint_core.window.strategy import WindowStrategy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offers:
+class Offers(msgspec.Struct, frozen=True, kw_only=True):
     """The tools as a model is told of them; counted once, since they never change.
 
     Attributes:
@@ -32,8 +32,7 @@ class Offers:
     chars: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSpec:
+class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     """An agent.
 
     Attributes:
@@ -47,6 +46,8 @@ class AgentSpec:
         window: Its window strategy, or None.
         ledger: Where its facts go.
         bus: Who watches.
+        offers: Its tools, as the model is told of them.
+        rules: Its posture: the rules of each moment in the order they are asked.
         max_iterations: Model calls one turn may make.
         wrap_up: Whether a turn whose budget ended is closed by one more call without tools.
         keep_last_tool_results: How many tools' latest results the window keeps; 0 keeps none.
@@ -64,30 +65,27 @@ class AgentSpec:
     window: WindowStrategy | None
     ledger: Ledger
     bus: Bus
+    offers: Offers
+    rules: Mapping[LoopMoment, tuple[RuleRef, ...]]
     max_iterations: int = 10
     wrap_up: bool = True
     keep_last_tool_results: int = 2
     clock: Callable[[], Clock] = AnchoredClock
     new_id: Callable[[], str] = new_id
-    offers: Offers = field(init=False)
-    rules: Mapping[LoopMoment, tuple[RuleRef, ...]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        tools = tuple(
-            ToolOffer(name=tool.name, description=tool.description, schema=tool.schema)
-            for tool in self.tools.values()
-        )
-        chars = sum(len(t.name) + len(t.description) + len(plain.encode(t.schema)) for t in tools)
-        names = tuple(tool.name for tool in tools)
-        object.__setattr__(self, "offers", Offers(tools=tools, names=names, chars=chars))
-        object.__setattr__(self, "rules", _rules(self.chains, self.window))
 
     def rule_names(self) -> dict[LoopMoment, tuple[str, ...]]:
         """The names of the rules of each moment, in order."""
         return {moment: tuple(ref.name for ref in refs) for moment, refs in self.rules.items()}
 
 
-def _rules(chains: Chains, window: WindowStrategy | None) -> dict[LoopMoment, tuple[RuleRef, ...]]:
+def offers(tools: Iterable[Tool]) -> Offers:
+    """The tools as a model is told of them."""
+    offered = tuple(ToolOffer(name=t.name, description=t.description, schema=t.schema) for t in tools)
+    chars = sum(len(t.name) + len(t.description) + len(plain.encode(t.schema)) for t in offered)
+    return Offers(tools=offered, names=tuple(t.name for t in offered), chars=chars)
+
+
+def posture(chains: Chains, window: WindowStrategy | None) -> dict[LoopMoment, tuple[RuleRef, ...]]:
     """The posture: the rules of each moment in the order they are asked."""
     contents = _refs(chains.contents)
     return {

@@ -14,6 +14,8 @@ from footprint_core import plain
 from footprint_core.messages import AssistantMessage, Message, Messages, ToolCall, ToolMessage, UserMessage
 from footprint_core.plain import Json
 
+_SILENT = frozenset({fa.CallTaken, fa.Decided, fa.ToolIntended, fa.IterationEnded})
+
 
 class RunState:
     """A run, folded.
@@ -76,9 +78,10 @@ class RunState:
 
     def apply(self, fact: fa.Fact) -> None:
         """Fold one fact in."""
+        if type(fact) in _SILENT:
+            # Most facts change nothing here; the arms below are tried one after another.
+            return
         match fact:
-            case fa.Decided() | fa.CallTaken() | fa.ToolIntended() | fa.IterationEnded():
-                pass
             case fa.ModelAsked():
                 self.iteration = fact.iteration
                 self.gained = 0
@@ -105,7 +108,16 @@ class RunState:
             case fa.SegmentEnded():
                 if fact.outcome == "answered":
                     self._add(AssistantMessage(text=fact.text))
-            case fa.RunConfigured() | fa.ModelFailed() | fa.PauseOpened() | fa.PauseAnswered():
+            case (
+                fa.RunConfigured()
+                | fa.ModelFailed()
+                | fa.CallTaken()
+                | fa.Decided()
+                | fa.ToolIntended()
+                | fa.PauseOpened()
+                | fa.PauseAnswered()
+                | fa.IterationEnded()
+            ):
                 pass
             case _:
                 assert_never(fact)

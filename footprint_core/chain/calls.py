@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
@@ -38,23 +37,20 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     identity: Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
+class Passed(msgspec.Struct, frozen=True, kw_only=True):
     """Every rule allowed; `args` is what the chain made of the arguments."""
 
     args: ToolArgs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
     """A rule denied; `reason` is what the model reads."""
 
     reason: str
     rule: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """A rule asked; `index` is its place in the chain, `args` what the chain made of them so far."""
 
     rule: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
@@ -19,8 +18,7 @@ from footprint_core.outcomes import UNCHANGED, Allow, Deny
 from footprint_core.plain import Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(msgspec.Struct, frozen=True, kw_only=True):
     """Every rule allowed; `text` is what the chain made of the message."""
 
     text: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 from footprint_core.errors import BuilderError
 from footprint_core.middleware import Phase
@@ -16,8 +17,7 @@ Rule: TypeAlias = object
 """A rule before it was looked at."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(msgspec.Struct, frozen=True, kw_only=True):
     """One rule in a chain.
 
     Attributes:
@@ -39,8 +39,7 @@ class Link:
     guarded: Phase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chains:
+class Chains(msgspec.Struct, frozen=True, kw_only=True):
     """The chains of an agent, each in the order it is walked.
 
     Attributes:

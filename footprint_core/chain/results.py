@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
@@ -18,8 +17,7 @@ from footprint_core.outcomes import UNCHANGED, Allow, Deny, ToolArgs
 from footprint_core.plain import Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Released:
+class Released(msgspec.Struct, frozen=True, kw_only=True):
     """Every rule allowed; `result` is what the chain made of it."""
 
     result: Json

@@ -74,7 +74,11 @@ async def decide(
     """
     call = turn.state.calls[index]
     subject = subject_of(turn, call)
-    walked = await walk_call(turn.spec.chains.calls, subject, args, turn.writer, start=start)
+    links = turn.spec.chains.calls
+    if start >= len(links):
+        await run_tool(turn, call, subject, args, changed=changed)
+        return None
+    walked = await walk_call(links, subject, args, turn.writer, start=start)
     match walked:
         case Passed():
             await run_tool(turn, call, subject, walked.args, changed=changed or walked.args is not args)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,8 +14,7 @@ from footprint_core.messages import Messages
 from footprint_core.tools.tool import Checked, invalid_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """Where a turn began.
 
     Attributes:
@@ -32,8 +30,7 @@ class Origin:
     rows: tuple[Decision, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PausedRun:
+class PausedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A question that is open, and the checkpoint that continues behind it."""
 
     question: Question

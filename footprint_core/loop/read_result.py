@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from footprint_core import plain
@@ -17,8 +15,7 @@ from footprint_core.plain import Json
 from footprint_core.tools.tool import Tool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """A body that ran: its result, or the message of what it raised, as plain JSON."""
 
     tool: Tool
@@ -29,8 +26,7 @@ class Ran:
     duration_us: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusing:
+class Refusing(msgspec.Struct, frozen=True, kw_only=True):
     """Why a call did not run, and what the model reads instead."""
 
     status: CallStatus

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from footprint_core import plain
@@ -16,8 +14,7 @@ from footprint_core.outcomes import ToolArgs
 from footprint_core.pause.person import Person
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answering:
+class Answering(msgspec.Struct, frozen=True, kw_only=True):
     """An open question and the decision that answers it.
 
     Attributes:

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable
-from contextlib import AbstractContextManager
 from typing import cast
 
 import msgspec
@@ -115,21 +114,17 @@ def _finished(
 
 async def _body(turn: Turn, tool: Tool, subject: Subject, kwargs: dict[str, object]) -> Settled:
     """Run the body. What it raises is handed back: a StopIteration could not leave a coroutine as itself."""
-    writer = turn.writer
-
-    def around() -> AbstractContextManager[None]:
-        return turn.audience.enclose(
-            "tool", writer.run_id, writer.segment, subject.iteration, subject.call_id
-        )
-
-    def enclosed() -> object:
-        with around():
-            return tool.body(**kwargs)
-
+    run_id, segment = turn.writer.run_id, turn.writer.segment
+    enclose = turn.audience.enclose
     try:
         if tool.is_async:
-            with around():
+            with enclose("tool", run_id, segment, subject.iteration, subject.call_id):
                 return await cast("Awaitable[object]", tool.body(**kwargs)), None
+
+        def enclosed() -> object:
+            with enclose("tool", run_id, segment, subject.iteration, subject.call_id):
+                return tool.body(**kwargs)
+
         value, error = (enclosed(), None) if tool.inline or turn.inline else await THREADS.call(enclosed)
         return (await value if inspect.isawaitable(value) else value), error
     except BaseException as error:  # noqa: BLE001 - a tool may raise anything, a GeneratorExit too

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from footprint_core.commit import Writer
 from footprint_core.facts import EarlyStop, PauseKind
@@ -15,8 +16,7 @@ from footprint_core.state import RunState
 from footprint_core.watch import Audience
 
 
-@dataclass(slots=True, kw_only=True)
-class Turn:
+class Turn(msgspec.Struct, kw_only=True):
     """One segment while it runs.
 
     Attributes:
@@ -40,15 +40,13 @@ class Turn:
     stopped_early: EarlyStop | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """The turn ended in an answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeniedMessage:
+class DeniedMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A rule refused the message or the answer."""
 
     reason: str
@@ -56,8 +54,7 @@ class DeniedMessage:
     rule: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A person has to decide before a call goes on.
 
     Attributes:

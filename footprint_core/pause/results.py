@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
+
+import msgspec
 
 from footprint_core.decisions import Decision
 from footprint_core.facts import EarlyStop
@@ -11,8 +12,7 @@ from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The turn ended in an answer.
 
     Attributes:
@@ -28,8 +28,7 @@ class Answer:
     stopped_early: EarlyStop | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskPause:
+class AskPause(msgspec.Struct, frozen=True, kw_only=True):
     """A rule asked a person; nothing of the call has happened.
 
     Attributes:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from footprint_core.providers.port import Chunk, Completed, ModelRequest, Provider, ToolOffer
+from footprint_core.providers.port import Chunk, Completed, ModelRequest, Provider, ToolOffer, Whole
 from footprint_core.providers.scripted import Scripted, call, reply
 
-__all__ = ["Chunk", "Completed", "ModelRequest", "Provider", "Scripted", "ToolOffer", "call", "reply"]
+__all__ = [
+    "Chunk",
+    "Completed",
+    "ModelRequest",
+    "Provider",
+    "Scripted",
+    "ToolOffer",
+    "Whole",
+    "call",
+    "reply",
+]

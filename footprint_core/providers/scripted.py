@@ -9,7 +9,7 @@ from footprint_core import plain
 from footprint_core.errors import FootprintError
 from footprint_core.facts import Usage
 from footprint_core.messages import ToolCall
-from footprint_core.providers.port import Chunk, Completed, ModelRequest
+from footprint_core.providers.port import Chunk, Completed, ModelRequest, Whole
 
 
 class UnexpectedRequestError(FootprintError):
@@ -56,7 +56,7 @@ class Scripted:
         self._replies = tuple(replies)
         self.requests: list[ModelRequest] = []
 
-    async def reply(self, request: ModelRequest, /) -> AsyncIterator[Chunk | Completed]:
+    def reply(self, request: ModelRequest, /) -> AsyncIterator[Chunk | Completed]:
         """The next reply.
 
         Raises:
@@ -68,7 +68,7 @@ class Scripted:
             raise UnexpectedRequestError(
                 f"Request {number + 1} came, but the script has {len(self._replies)} replies; add one."
             )
-        yield self._replies[number]
+        return Whole(self._replies[number])
 
     def assert_used(self) -> None:
         """Refuse a script that was not used up.

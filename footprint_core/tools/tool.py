@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -62,8 +61,7 @@ Check: TypeAlias = Callable[[ToolArgs], Checked | tuple[Problem, ...]]
 Body: TypeAlias = Callable[..., object | Awaitable[object]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool.
 
     Attributes:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from footprint_core.errors import BuilderError
 from footprint_core.window.engine import oldest_span
 from footprint_core.window.strategy import WindowPlan, WindowView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlidingWindow:
+class SlidingWindow(msgspec.Struct, frozen=True, kw_only=True):
     """Engages when there are more than `keep_recent_turns` turns."""
 
     keep_recent_turns: int
-    name: str = field(default="sliding-window", init=False)
+
+    @property
+    def name(self) -> str:
+        """`sliding-window`."""
+        return "sliding-window"
 
     def plan(self, view: WindowView, /) -> WindowPlan | None:
         """The oldest span that may leave; None within the depth."""

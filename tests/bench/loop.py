@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import bare
 
 from footprint_core import Agent
-from footprint_core.providers import Chunk, Completed, ModelRequest, call
+from footprint_core.providers import Chunk, Completed, ModelRequest, Whole, call
 
 PAIRS = 15
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "bench" / "bare.py"
@@ -35,13 +35,12 @@ class Model:
     def __init__(self, calls: int) -> None:
         self._script = bare.Script(calls)
 
-    async def reply(self, request: ModelRequest, /) -> AsyncIterator[Chunk | Completed]:
+    def reply(self, request: ModelRequest, /) -> AsyncIterator[Chunk | Completed]:
         calls = self._script.next()
         if calls is None:
-            yield Completed(text="done")
-        else:
-            asked = tuple(call(i, "lookup", x) for i, x in calls)
-            yield Completed(tool_calls=asked, stop_reason="tool_use")
+            return Whole(Completed(text="done"))
+        asked = tuple(call(i, "lookup", x) for i, x in calls)
+        return Whole(Completed(tool_calls=asked, stop_reason="tool_use"))
 
 
 def governed(calls: int) -> Agent:
