@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from footprint_core import ToolMessage
-from footprint_core.providers import Chunk, Completed, ModelRequest, call, reply
+from footprint_core.providers import Chunk, Completed, ModelRequest, Whole, call, reply
 
 MESSAGE = (
     "The espresso machine of order 41 arrived broken. I want my $649 back. "
@@ -30,10 +30,9 @@ class StoryModel:
 
     name = "scripted"
 
-    async def reply(self, request: ModelRequest, /) -> AsyncIterator[Chunk | Completed]:
+    def reply(self, request: ModelRequest, /) -> AsyncIterator[Chunk | Completed]:
         """The next line: one for every result the model has been shown."""
         results = [message for message in request.messages if isinstance(message, ToolMessage)]
         if len(results) < len(_SCRIPT):
-            yield _SCRIPT[len(results)]
-        else:
-            yield _REFUNDED if '"refunded"' in results[-1].text else _DECLINED
+            return Whole(_SCRIPT[len(results)])
+        return Whole(_REFUNDED if '"refunded"' in results[-1].text else _DECLINED)

@@ -1,0 +1,23 @@
+"""Recorded conversations in, decisions out: what rules would have decided about what was really said."""
+
+from __future__ import annotations
+
+from footprint_observe.backtest.drive import Answering, run_backtest
+from footprint_observe.backtest.recorded import RecordedModel, RecordingEndedError
+from footprint_observe.backtest.report import BacktestReport, Divergence
+from footprint_observe.backtest.rules import Rules, load_rules
+from footprint_observe.backtest.transcript import Transcript, TranscriptError, read_transcripts
+
+__all__ = [
+    "Answering",
+    "BacktestReport",
+    "Divergence",
+    "RecordedModel",
+    "RecordingEndedError",
+    "Rules",
+    "Transcript",
+    "TranscriptError",
+    "load_rules",
+    "read_transcripts",
+    "run_backtest",
+]
