@@ -122,8 +122,8 @@ def test_a_rule_under_the_wrong_key_is_told_where_it_belongs() -> None:
         builder().act(after_tool=[call_rule()])
     with pytest.raises(MissingHookError, match="belongs under after_tool"):
         builder().act(before_tool=[result_rule()])
+    bare: Any = type("Bare", (), {"name": "bare"})()
     with pytest.raises(MissingHookError, match="no on_message"):
-        bare: Any = type("Bare", (), {"name": "bare"})()
         builder().act(output=[bare])
     with pytest.raises(MissingHookError, match="neither"):
         builder().tool_middleware(message_rule())

@@ -35,7 +35,8 @@ def test_a_refusal_and_a_question_need_words(blank: object) -> None:
 
 
 def test_an_outcome_has_no_truth_value() -> None:
-    for outcome in (Allow(), Deny(reason="no"), Ask(question="may I?")):
+    outcomes: list[object] = [Allow[object](), Deny(reason="no"), Ask(question="may I?")]
+    for outcome in outcomes:
         with pytest.raises(OutcomeError, match="match on"):
             bool(outcome)
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from footprint_core import ReentrantCallError, Scope, before_tool, deny
-from footprint_core.events import EVENTS, Event, ObserverError, TurnEnded
+from footprint_core.events import EVENTS, Event, ObserverError
 from footprint_core.facts import TraceRef
 from footprint_core.providers import call, reply
 from story import Seen, answered, describe, run
