@@ -9,32 +9,11 @@ import msgspec
 from footprint_core import plain
 from footprint_core.chain.judge import CALL_ARMS, Judgement, judge
 from footprint_core.chain.links import Link
+from footprint_core.chain.subject import Subject, tool_row
 from footprint_core.commit import Writer
-from footprint_core.facts import Decided
-from footprint_core.messages import Messages
 from footprint_core.middleware import ToolCallContext
 from footprint_core.outcomes import UNCHANGED, Allow, Ask, Deny, ToolArgs
 from footprint_core.plain import Json
-
-
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """The call a chain decides about.
-
-    Attributes:
-        tool_name: The tool.
-        tool_source: The server it comes from, or None.
-        call_id: The call.
-        iteration: The model call that asked for it.
-        history: The conversation at this point.
-        identity: The caller's identity.
-    """
-
-    tool_name: str
-    tool_source: str | None
-    call_id: str
-    iteration: int
-    history: Messages
-    identity: Json
 
 
 class Passed(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,23 +79,6 @@ async def walk_call(
     return Passed(args=args)
 
 
-def _row(link: Link, subject: Subject, judged: Judgement) -> Decided:
-    """The row of an allow that changed nothing; the others are made from it."""
-    return Decided(
-        middleware=link.name,
-        version=link.version,
-        moment="before-tool",
-        iteration=subject.iteration,
-        outcome="allow",
-        answer=judged.how,
-        tool_name=subject.tool_name,
-        tool_source=subject.tool_source,
-        call_id=subject.call_id,
-        duration_us=judged.duration_us,
-        error_class=judged.error_class,
-    )
-
-
 def _allowed(
     link: Link,
     subject: Subject,
@@ -127,7 +89,7 @@ def _allowed(
     *,
     after_approval: bool,
 ) -> ToolArgs:
-    row = _row(link, subject, judged)
+    row = tool_row("before-tool", link, subject, judged)
     if allowed.value is UNCHANGED:
         writer.note(row if not allowed.why else msgspec.structs.replace(row, why=plain.detach(allowed.why)))
         return args
@@ -149,7 +111,9 @@ def _allowed(
 
 def _refused(link: Link, subject: Subject, judged: Judgement, reason: str, writer: Writer) -> Refused:
     reason = plain.detach(reason)
-    writer.note(msgspec.structs.replace(_row(link, subject, judged), outcome="deny", why=reason))
+    writer.note(
+        msgspec.structs.replace(tool_row("before-tool", link, subject, judged), outcome="deny", why=reason)
+    )
     return Refused(reason=reason, rule=link.name)
 
 
@@ -172,7 +136,7 @@ def _asked(
         )
         return _refused(link, subject, judged, reason, writer)
     detail = plain.detach(question.detail)
-    row = msgspec.structs.replace(_row(link, subject, judged), outcome="ask", why=text)
+    row = msgspec.structs.replace(tool_row("before-tool", link, subject, judged), outcome="ask", why=text)
     if question.detail is not None:
         row = msgspec.structs.replace(row, detail=detail)
     writer.note(row)

@@ -7,9 +7,10 @@ from typing import TypeAlias
 import msgspec
 
 from footprint_core import plain
-from footprint_core.chain.calls import Refused, Subject
-from footprint_core.chain.judge import RESULT_ARMS, Judgement, judge
+from footprint_core.chain.calls import Refused
+from footprint_core.chain.judge import RESULT_ARMS, judge
 from footprint_core.chain.links import Link
+from footprint_core.chain.subject import Subject, tool_row
 from footprint_core.commit import Writer
 from footprint_core.facts import Decided
 from footprint_core.middleware import ToolResultContext
@@ -54,7 +55,7 @@ async def walk_result(
             failed=failed,
         )
         judged = await judge(link.name, hook, context, moment="after-tool", arms=RESULT_ARMS)
-        row = _row(link, subject, judged)
+        row = tool_row("after-tool", link, subject, judged)
         if isinstance(judged.answer, Deny):
             reason = plain.detach(judged.answer.reason)
             writer.note(
@@ -68,23 +69,6 @@ async def walk_result(
             if changed:
                 result, changed_by = after, link.name
     return Released(result=result, changed=changed_by is not None, rule=changed_by)
-
-
-def _row(link: Link, subject: Subject, judged: Judgement) -> Decided:
-    """The row of an allow that changed nothing; the others are made from it."""
-    return Decided(
-        middleware=link.name,
-        version=link.version,
-        moment="after-tool",
-        iteration=subject.iteration,
-        outcome="allow",
-        answer=judged.how,
-        tool_name=subject.tool_name,
-        tool_source=subject.tool_source,
-        call_id=subject.call_id,
-        duration_us=judged.duration_us,
-        error_class=judged.error_class,
-    )
 
 
 def _allowed(row: Decided, allowed: Allow[object], result: Json, writer: Writer) -> tuple[Json, bool]:

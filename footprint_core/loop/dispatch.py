@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from footprint_core import plain
-from footprint_core.chain.calls import Asked, Passed, Refused, Subject, walk_call
+from footprint_core.chain.calls import Asked, Passed, Refused, walk_call
+from footprint_core.chain.subject import Subject
 from footprint_core.facts import CallTaken, IterationEnded
 from footprint_core.loop.read_result import Refusing, answer_refused
 from footprint_core.loop.run_tool import run_tool

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from footprint_core import plain
-from footprint_core.chain.calls import Refused, Subject
+from footprint_core.chain.calls import Refused
 from footprint_core.chain.results import walk_result
+from footprint_core.chain.subject import Subject
 from footprint_core.facts import CallAnswered, CallStatus
 from footprint_core.loop.turn import Turn
 from footprint_core.messages import ToolCall

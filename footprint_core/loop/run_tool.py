@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 
 from footprint_core import plain
-from footprint_core.chain.calls import Subject
+from footprint_core.chain.subject import Subject
 from footprint_core.facts import ToolFinished, ToolIntended
 from footprint_core.loop.read_result import Ran, Refusing, answer_refused, read_result
 from footprint_core.loop.turn import Turn
