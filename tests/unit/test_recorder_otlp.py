@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from opentelemetry.trace import get_tracer_provider
-from otlp_receiver import OtlpReceiver
 
 from footprint_core import events as ev
 from footprint_core.errors import RecorderError
 from footprint_core.facts import TraceRef
 from footprint_core.watch import Scope
+from otlp_receiver import OtlpReceiver
 from recorders import otel_spans
 from recorders.otel_pipeline import otlp_exporter
 from recorders.otel_spans import OtelSpans

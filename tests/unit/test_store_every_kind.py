@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -39,7 +39,7 @@ from footprint_core.messages import ToolCall
 from footprint_observe.redaction.policy import Redaction
 from footprint_observe.store.ledger import SqliteLedger
 
-VALUE = {
+VALUE: dict[str, Any] = {
     "zulu": [
         1,
         1.0,
@@ -224,7 +224,7 @@ def at_defaults(fact: Fact) -> Fact:
     }
     if cls is ModelAsked:
         required["server"] = None
-    return cast("Fact", cls(**required))
+    return cls(**required)
 
 
 def batch(run_id: str, *facts: Fact, first: int = 1) -> Batch:
@@ -261,9 +261,10 @@ def test_a_fact_comes_back_exactly_as_it_was(tmp_path: Path, fact: Fact) -> None
 
 def test_a_value_that_is_empty_is_not_a_value_that_is_absent(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "l.db", redact=Redaction.none())
+    values: list[Any] = [None, "", 0, False, [], {}, msgspec.UNSET]
     facts = tuple(
         ToolFinished(iteration=1, call_id="c", tool_name="t", failed=False, duration_us=1, result=value)
-        for value in (None, "", 0, False, [], {}, msgspec.UNSET)
+        for value in values
     )
     ledger.append_inline(batch("r" * 32, *facts))
     assert [entry.fact for entry in ledger.entries("r" * 32)] == list(facts)

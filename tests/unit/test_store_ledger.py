@@ -1,5 +1,8 @@
 """Appending: all or nothing, in its place or not at all, and what a receipt says is what the file says."""
 
+# A few seams are counted from inside.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
@@ -12,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from footprint_core.decisions import Decision
 from footprint_core.errors import LedgerBusyError, LedgerError, LedgerWriteError, RunTakenOverError
 from footprint_core.facts import (
     CallTaken,
@@ -66,6 +70,12 @@ def appender(ledger: SqliteLedger) -> Appender:
     return opened.appender
 
 
+def connection_of(ledger: SqliteLedger) -> sqlite3.Connection:
+    connection = appender(ledger)._connection
+    assert connection is not None
+    return connection
+
+
 def test_it_is_a_ledger(tmp_path: Path) -> None:
     ledger: Ledger = SqliteLedger(tmp_path / "l.db")
     asyncio.run(ledger.close())
@@ -100,7 +110,7 @@ def test_what_was_redacted_is_on_the_receipt_and_nothing_else_was_copied(tmp_pat
 
 def test_the_decisions_of_a_run_are_the_rows_of_its_receipts(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "l.db")
-    rows = []
+    rows: list[Decision] = []
     facts: list[Fact] = [
         decided(moment="input", iteration=0, why="w", detail=None),
         TAKEN,
@@ -166,6 +176,30 @@ def test_of_two_ledgers_on_one_file_the_second_to_continue_a_run_fails_before_it
     asyncio.run(other.close())
 
 
+def test_a_run_may_come_back_after_another_process_went_on_with_it(tmp_path: Path) -> None:
+    one, other = SqliteLedger(tmp_path / "l.db"), SqliteLedger(tmp_path / "l.db")
+    one.append_inline(batch("run", TAKEN))
+    other.append_inline(batch("run", TAKEN, first=2))
+    # Its own memory says that 1 is the last; the file knows better.
+    assert one.append_inline(batch("run", TAKEN, first=3)) is not None
+    connection = sqlite3.connect(tmp_path / "l.db")
+    hashes = connection.execute("SELECT prev_hash, hash FROM facts ORDER BY id").fetchall()
+    connection.close()
+    assert [before for before, _ in hashes] == [bytes(32), hashes[0][1], hashes[1][1]]
+    asyncio.run(one.close())
+    asyncio.run(other.close())
+
+
+def test_inline_gives_way_while_the_writer_works(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "l.db")
+    (opened,) = ledger._by_process.values()
+    opened.writer._working = True
+    assert ledger.append_inline(batch("run", TAKEN)) is None
+    opened.writer._working = False
+    assert ledger.append_inline(batch("run", TAKEN)) is not None
+    asyncio.run(ledger.close())
+
+
 def test_positions_with_a_gap_are_refused(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "l.db")
     entries = tuple(Entry(position=place, time=1, fact=TAKEN) for place in (1, 3))
@@ -178,7 +212,7 @@ def test_positions_with_a_gap_are_refused(tmp_path: Path) -> None:
 def test_a_batch_that_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "l.db")
     ledger.append_inline(batch("run", TAKEN))
-    connection = appender(ledger)._connection
+    connection = connection_of(ledger)
     connection.execute(
         "CREATE TEMP TRIGGER broken BEFORE INSERT ON main.vals WHEN NEW.json = '\"third\"' "
         "BEGIN SELECT RAISE(ABORT, 'a value: third'); END"
@@ -228,7 +262,7 @@ def test_what_is_queued_is_one_transaction_and_each_loop_is_woken_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = SqliteLedger(tmp_path / "l.db")
-    connection = appender(ledger)._connection
+    connection = connection_of(ledger)
     statements: list[str] = []
     woken: list[int] = []
     settle = writer._settle
@@ -475,3 +509,42 @@ def test_a_run_without_a_trace_is_kept(tmp_path: Path) -> None:
     ledger.append_inline(Batch(run_id="run", segment=1, entries=(entry,)))
     assert ledger.entries("run") == (entry,)
     asyncio.run(ledger.close())
+
+
+@pytest.mark.parametrize(
+    ("pragma", "undo", "name"),
+    [
+        ("max_page_count = 1", "max_page_count = 1000000", "SQLITE_FULL"),
+        ("query_only = ON", "query_only = OFF", "SQLITE_READONLY"),
+    ],
+)
+def test_a_disk_that_takes_no_more_fails_the_append_by_name_and_leaves_nothing(
+    tmp_path: Path, pragma: str, undo: str, name: str
+) -> None:
+    ledger = SqliteLedger(tmp_path / "l.db")
+    ledger.append_inline(batch("run", TAKEN))
+    large = ToolFinished(
+        iteration=1, call_id="c", tool_name="t", failed=False, duration_us=1, result="secret" * 20_000
+    )
+    connection_of(ledger).execute(f"PRAGMA {pragma}")
+
+    async def story() -> None:
+        with pytest.raises(LedgerWriteError, match=name) as caught:
+            ledger.append_inline(batch("run", TAKEN, large, first=2))
+        assert (caught.value.run_id, caught.value.segment) == ("run", 1)
+        answers = await asyncio.gather(
+            ledger.append(batch("other", large)),
+            ledger.append(batch("run", TAKEN, large, first=2, segment=3)),
+            return_exceptions=True,
+        )
+        assert [type(answer) for answer in answers] == [LedgerWriteError, LedgerWriteError]
+        assert [getattr(answer, "run_id", None) for answer in answers] == ["other", "run"]
+        assert all(name in str(answer) and "secret" not in str(answer) for answer in answers)
+        assert ids(tmp_path / "l.db") == [(1, "run", 1)]
+
+        connection_of(ledger).execute(f"PRAGMA {undo}")
+        await ledger.append(batch("run", TAKEN, large, first=2))
+        await ledger.close()
+
+    asyncio.run(story())
+    assert [row[1:] for row in ids(tmp_path / "l.db")] == [("run", 1), ("run", 2), ("run", 3)]

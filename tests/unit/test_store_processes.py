@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,7 +67,7 @@ class Other:
 
 
 @contextmanager
-def running(story: str, path: Path) -> Iterator[Other]:
+def running(story: str, path: Path) -> Generator[Other]:
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", PRELUDE + story, os.fspath(path)],
         stdin=subprocess.PIPE,
@@ -352,3 +353,38 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert [entry.position for entry in ledger.entries("run")] == list(range(1, 501))
     assert ledger.append_inline(batch("run", 501)) is not None
     asyncio.run(ledger.close())
+
+
+SYNC_FAILS = """
+import signal
+ledger = SqliteLedger(path)
+for number in range(40):
+    try:
+        ledger.append_inline(batch(f"run-{number}", 1, 2))
+        say(f"kept run-{number}")
+    except LedgerError as error:
+        assert "SQLITE_IOERR_FSYNC" in str(error)
+        say(f"failed run-{number}")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace to make a sync fail")
+@pytest.mark.parametrize("when", ["30", "30..32", "30+"])
+def test_a_commit_whose_sync_failed_does_not_come_back_after_a_crash(tmp_path: Path, when: str) -> None:
+    path = tmp_path / "l.db"
+    failing = ["strace", "-f", "-qq", "-o", os.devnull, "-e", "trace=fdatasync"]
+    failing += ["-e", f"inject=fdatasync:error=EIO:when={when}"]
+    done = subprocess.run(
+        [*failing, sys.executable, "-c", PRELUDE + SYNC_FAILS, os.fspath(path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    said = [line.split() for line in done.stdout.splitlines()]
+    assert len(said) == 40, done.stderr
+    assert {word for word, _ in said} == {"kept", "failed"}
+    for word, run in said:
+        assert positions(path, run) == ([1, 2] if word == "kept" else []), run
