@@ -19,7 +19,7 @@ def evicted(fact: fa.WindowVisited, at: At) -> tuple[ev.Event, ...]:
         sequence=at[2],
         time=at[3],
         slot="messages",
-        reason=fact.strategy,
+        reason="budget",
         iteration=fact.iteration,
     )
     return (one,) * fact.removed_messages

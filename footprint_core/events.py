@@ -101,7 +101,7 @@ class ContextEvicted(_Event, frozen=True, kw_only=True, gc=False, tag_field="typ
 
     type: ClassVar[str] = "context.evicted"
     slot: Slot
-    reason: str
+    reason: Literal["budget"]
     iteration: int
 
 

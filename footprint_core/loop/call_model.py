@@ -13,7 +13,7 @@ from footprint_core.loop.turn import Turn
 from footprint_core.messages import ToolCall
 from footprint_core.providers.port import Completed, ModelRequest
 
-_CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
+_CALL_ID = re.compile(r"[\w.:-]{1,64}")
 
 
 async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:

@@ -316,7 +316,7 @@ def test_a_cancelled_model_call_is_no_error() -> None:
 
 def test_what_happens_inside_is_an_event_on_its_span() -> None:
     watcher, exporter = recorder()
-    left = event(ev.ContextEvicted, 1150, slot="messages", reason="sliding-window", sequence=4)
+    left = event(ev.ContextEvicted, 1150, slot="messages", reason="budget", sequence=4)
     later = msgspec.structs.replace(left, sequence=9)
     budget: dict[str, Any] = {
         "reason": "max-iterations",
@@ -340,7 +340,7 @@ def test_what_happens_inside_is_an_event_on_its_span() -> None:
     agent = [
         (note.name, dict(note.attributes or {})) for note in named(exporter, "invoke_agent refunds").events
     ]
-    window = {"footprint.window.slot": "messages", "footprint.window.reason": "sliding-window"}
+    window = {"footprint.window.slot": "messages", "footprint.window.reason": "budget"}
     assert agent[0] == (
         "context.evicted",
         {**window, "footprint.window.messages": 3, "footprint.iteration": 0},
