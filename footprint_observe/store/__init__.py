@@ -1,0 +1,1 @@
+"""The SQLite store of the ledger: one file that is only ever appended to."""

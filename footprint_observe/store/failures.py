@@ -1,0 +1,58 @@
+"""What went wrong with a write, in one sentence that names the run and never a value."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TypeVar
+
+from footprint_core.errors import LedgerBusyError, LedgerError, LedgerWriteError, RunTakenOverError
+
+_E = TypeVar("_E", bound=LedgerError)
+
+
+def about(error: _E, run_id: str, segment: int) -> _E:
+    """The error, saying which segment of which run it is about."""
+    error.run_id = run_id
+    error.segment = segment
+    return error
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another connection holds the lock; the low byte is the same for every form of busy."""
+    return (
+        isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+    )
+
+
+def taken_over() -> RunTakenOverError:
+    """The batch does not follow what the file has of its run."""
+    return RunTakenOverError("Another process continued this run, so this one stopped; recover the run.")
+
+
+def locked_too_long(seconds: float) -> LedgerBusyError:
+    """The lock did not become free in time."""
+    return LedgerBusyError(
+        f"Another process held the ledger file for more than {seconds:g} seconds, so nothing was written; "
+        "find what keeps a write transaction open on it, or raise busy_timeout."
+    )
+
+
+def queue_full(limit: int) -> LedgerBusyError:
+    """More is being appended than the disk takes."""
+    return LedgerBusyError(
+        f"{limit} appends already wait for the ledger file, so this one was not taken; run fewer at once."
+    )
+
+
+def closed() -> LedgerWriteError:
+    """The ledger was closed before."""
+    return LedgerWriteError("The ledger is closed, so nothing was written; open it again to append to it.")
+
+
+def unwritable(error: BaseException) -> LedgerWriteError:
+    """SQLite, or the making of the row, failed; said by name only, for a message may quote a value."""
+    name = getattr(error, "sqlite_errorname", None) or type(error).__name__
+    return LedgerWriteError(
+        f"The ledger file could not be written ({name}), and nothing of this append is in it; "
+        "check its disk and its permissions, then recover the run."
+    )

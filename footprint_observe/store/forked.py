@@ -1,0 +1,73 @@
+"""Forking: no connection to a ledger file is open while a process is copied.
+
+SQLite keeps one record of its file locks a process. A copy of it says that locks are held which the new
+process does not hold: its parent could then delete the log that the child still writes to. So appenders
+close before a fork, when no append runs, and open again at their next append, in both processes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from typing import Protocol
+from weakref import WeakSet
+
+
+class Suspendable(Protocol):
+    """Something that holds a connection."""
+
+    def suspend(self) -> None:
+        """Wait until it is not in use, close it, and let nobody use it until `resume`."""
+        ...
+
+    def resume(self) -> None:
+        """Let it be used again."""
+        ...
+
+
+reading = threading.Lock()
+"""Held while a ledger reads, for a reader's connection must not be open during a fork either."""
+
+_open: WeakSet[Suspendable] = WeakSet()
+_suspended: list[Suspendable] = []
+
+
+def suspend_when_forking(holder: Suspendable) -> None:
+    """Have a connection closed before every fork of this process."""
+    _open.add(holder)
+
+
+def leave_alone(inherited: object) -> None:
+    """Keep an inherited object from ever being finalized in this process.
+
+    A fork that Python was not told of does come with an open connection. Closing it would be using it: it
+    would end the transaction the parent may be in, in memory that both share. A reference that nobody
+    gives back is the only thing that outlives the interpreter's own clean-up.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
+
+
+def _before() -> None:
+    reading.acquire()
+    # In one order everywhere, or two threads that fork at once could wait for each other.
+    for holder in sorted(_open, key=id):
+        holder.suspend()
+        _suspended.append(holder)
+
+
+def _after_in_parent() -> None:
+    while _suspended:
+        _suspended.pop().resume()
+    reading.release()
+
+
+def _after_in_child() -> None:
+    # Its ledgers see that the process is another and open for themselves.
+    _suspended.clear()
+    _open.clear()
+    reading.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

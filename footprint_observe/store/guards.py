@@ -1,0 +1,71 @@
+"""The triggers that make every base table append-only, for every program that opens the file.
+
+`INSERT OR REPLACE` deletes the row in its way without firing delete triggers (while `recursive_triggers`
+is off, the default), through any unique key. So an insert is refused when a row with the same key exists,
+for every unique key there is. Tables and keys are read from the file, so that none can be forgotten.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+
+def guards(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """The `CREATE TRIGGER` statements for the base tables a file has."""
+    found: list[str] = []
+    for table in base_tables(connection):
+        keys = unique_keys(connection, table)
+        found += (
+            _refusing(table, "no_update", "UPDATE"),
+            _refusing(table, "no_delete", "DELETE"),
+            _refusing(table, "no_replace", "INSERT", f"WHEN {_any_exists(table, keys)} "),
+        )
+    return tuple(found)
+
+
+def base_tables(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """The names of the tables that hold rows, SQLite's own left out."""
+    rows = connection.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' "
+        "ORDER BY name"
+    )
+    return tuple(str(name) for (name,) in rows)
+
+
+def unique_keys(connection: sqlite3.Connection, table: str) -> tuple[tuple[str, ...], ...]:
+    """The columns of every key by which a row of a table can be replaced: primary key and unique indexes."""
+    columns = connection.execute(
+        "SELECT name, pk FROM pragma_table_xinfo(?) WHERE pk > 0 ORDER BY pk", (table,)
+    )
+    keys = {tuple(str(name) for name, _ in columns)} - {()}
+    indexes = connection.execute('SELECT name FROM pragma_index_list(?) WHERE "unique"', (table,)).fetchall()
+    for (index,) in indexes:
+        parts = connection.execute("SELECT name FROM pragma_index_info(?) ORDER BY seqno", (index,))
+        keys.add(tuple(str(name) for (name,) in parts))
+    if _has_hidden_rowid(connection, table):
+        keys.add(("rowid",))
+    return tuple(sorted(keys))
+
+
+def _has_hidden_rowid(connection: sqlite3.Connection, table: str) -> bool:
+    # A table whose primary key is no integer has a rowid beside it, which OR REPLACE takes as a key too.
+    (without_rowid,) = connection.execute("SELECT wr FROM pragma_table_list(?)", (table,)).fetchone()
+    if without_rowid:
+        return False
+    keys = connection.execute(
+        "SELECT upper(type) FROM pragma_table_xinfo(?) WHERE pk > 0", (table,)
+    ).fetchall()
+    return keys != [("INTEGER",)]
+
+
+def _refusing(table: str, name: str, verb: str, when: str = "") -> str:
+    reason = f"footprint: {table} is append-only; rows are never rewritten or deleted"
+    return (
+        f"CREATE TRIGGER {table}_{name} BEFORE {verb} ON {table} {when}"
+        f"BEGIN SELECT RAISE(ABORT, '{reason}'); END"
+    )
+
+
+def _any_exists(table: str, keys: tuple[tuple[str, ...], ...]) -> str:
+    same = (" AND ".join(f"{column} = NEW.{column}" for column in key) for key in keys)
+    return " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {condition})" for condition in same)  # noqa: S608 - names read from the schema
