@@ -35,11 +35,11 @@ class Threads:
         done: asyncio.Future[Settled] = loop.create_future()
         context = contextvars.copy_context()
 
-        def settle(value: object, error: BaseException | None) -> None:
+        def _settle(value: object, error: BaseException | None) -> None:
             if not done.done():
                 done.set_result((value, error))
 
-        def job() -> None:
+        def _job() -> None:
             value: object = None
             error: BaseException | None = None
             try:
@@ -47,12 +47,12 @@ class Threads:
             except BaseException as raised:  # noqa: BLE001 - handed over as a value, whatever it is
                 error = raised
             try:
-                loop.call_soon_threadsafe(settle, value, error)
+                loop.call_soon_threadsafe(_settle, value, error)
             except RuntimeError:
                 # The loop closed while the function ran; nobody is left to be told.
                 return
 
-        self._start(job)
+        self._start(_job)
         return await done
 
     def _start(self, job: Job) -> None:

@@ -6,6 +6,9 @@ import asyncio
 import re
 import time
 
+import msgspec
+
+from footprint_core import plain
 from footprint_core.errors import ProviderError
 from footprint_core.events import TokenStreamed
 from footprint_core.facts import ModelAsked, ModelFailed, ModelReplied, Route
@@ -129,11 +132,13 @@ def _usable(calls: tuple[ToolCall, ...], iteration: int) -> tuple[ToolCall, ...]
 
     A model repeats ids, and can hide content in them.
     """
-    if len(calls) == 1 and _CALL_ID.fullmatch(calls[0].id):
+    if len(calls) == 1 and _CALL_ID.fullmatch(calls[0].id) and calls[0].name.isascii():
         return calls
     seen: set[str] = set()
     usable: list[ToolCall] = []
     for index, call in enumerate(calls):
+        # A lone surrogate in a name could not be written.
+        call = msgspec.structs.replace(call, name=plain.detach(call.name))  # noqa: PLW2901 - the same call
         harmless = _CALL_ID.fullmatch(call.id) is not None
         if harmless and call.id not in seen:
             seen.add(call.id)
@@ -143,9 +148,5 @@ def _usable(calls: tuple[ToolCall, ...], iteration: int) -> tuple[ToolCall, ...]
         while fresh in seen or any(fresh == other.id for other in calls):
             fresh += "x"
         seen.add(fresh)
-        usable.append(
-            ToolCall(
-                id=fresh, name=call.name, args_json=call.args_json, repeats=call.id if harmless else None
-            )
-        )
+        usable.append(msgspec.structs.replace(call, id=fresh, repeats=call.id if harmless else None))
     return tuple(usable)
