@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import queue
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 Job: TypeAlias = Callable[[], None]
@@ -18,12 +20,19 @@ Job: TypeAlias = Callable[[], None]
 Settled: TypeAlias = tuple[object, BaseException | None]
 """What a function returned, or what it raised."""
 
+_Jobs: TypeAlias = "queue.SimpleQueue[Callable[[], Job]]"
+
 
 class Threads:
     """Idle threads are used again; a new one starts when all are busy."""
 
     def __init__(self) -> None:
-        self._idle: list[queue.SimpleQueue[Job]] = []
+        self._forget()
+        # A forked child has the queues but not the threads; a job given to one would never run.
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        self._idle: list[_Jobs] = []
         self._lock = threading.Lock()
 
     async def call(self, function: Callable[[], object]) -> Settled:
@@ -39,35 +48,47 @@ class Threads:
             if not done.done():
                 done.set_result((value, error))
 
-        def _job() -> None:
+        def _job() -> Job:
             value: object = None
             error: BaseException | None = None
             try:
                 value = context.run(function)
             except BaseException as raised:  # noqa: BLE001 - handed over as a value, whatever it is
                 error = raised
-            try:
-                loop.call_soon_threadsafe(_settle, value, error)
-            except RuntimeError:
-                # The loop closed while the function ran; nobody is left to be told.
-                return
+            return partial(_tell, loop, _settle, value, error)
 
         self._start(_job)
         return await done
 
-    def _start(self, job: Job) -> None:
+    def _start(self, job: Callable[[], Job]) -> None:
         with self._lock:
-            jobs: queue.SimpleQueue[Job] | None = self._idle.pop() if self._idle else None
+            jobs: _Jobs | None = self._idle.pop() if self._idle else None
         if jobs is None:
             jobs = queue.SimpleQueue()
             threading.Thread(target=self._work, args=(jobs,), name="footprint-tool", daemon=True).start()
         jobs.put(job)
 
-    def _work(self, jobs: queue.SimpleQueue[Job]) -> None:
+    def _work(self, jobs: _Jobs) -> None:
         while True:
-            jobs.get()()
+            tell = jobs.get()()
+            # Idle before the caller hears of it, so that its next call finds this thread.
             with self._lock:
                 self._idle.append(jobs)
+            tell()
+            del tell
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop,
+    settle: Callable[[object, BaseException | None], None],
+    value: object,
+    error: BaseException | None,
+) -> None:
+    try:
+        loop.call_soon_threadsafe(settle, value, error)
+    except RuntimeError:
+        # The loop closed while the function ran; nobody is left to be told.
+        return
 
 
 THREADS = Threads()
