@@ -168,7 +168,7 @@ def decode(data: bytes | str) -> Json:
     """
     try:
         return _decode(data)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         # The library's message quotes nothing, but its class is not ours to promise.
         raise ValueError("That text is no JSON.") from None
 

@@ -106,134 +106,155 @@ class WatcherHealth(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...] = ()
 
 
-def attachable(watchers: Sequence[Watcher]) -> tuple[Watcher, ...]:
-    """The watchers in order, each once.
+class Listener:
+    """A watcher that is attached: its name read once, and how it does.
 
-    Raises:
-        BuilderError: One has no id, or no `on_event`.
-        DuplicateWatcherError: Two different ones share an id.
+    Attributes:
+        name: The watcher's id when it was attached.
+        watcher: The watcher.
+        failures: How often it raised.
+        slowest: Its slowest call in seconds.
     """
-    seen: dict[str, Watcher] = {}
+
+    __slots__ = ("failures", "name", "slowest", "watcher")
+
+    def __init__(self, name: str, watcher: Watcher) -> None:
+        self.name = name
+        self.watcher = watcher
+        self.failures = 0
+        self.slowest = 0.0
+
+    def failed(self, error: Exception, where: str) -> int:
+        """Count a failure and log it; how many there are now."""
+        self.failures += 1
+        _log.warning("The watcher %s raised %s in %s.", self.name, type(error).__name__, where)
+        return self.failures
+
+
+def _listeners(watchers: Sequence[Watcher]) -> tuple[Listener, ...]:
+    seen: dict[str, Listener] = {}
     for watcher in watchers:
-        name = getattr(watcher, "id", None)
+        name: object = getattr(watcher, "id", None)
         if not isinstance(name, str) or not name.strip():
             raise BuilderError(f"A watcher ({type(watcher).__name__}) has no id; give it a non-blank `id`.")
         if not callable(getattr(watcher, "on_event", None)):
             raise BuilderError(f"The watcher {name!r} has no on_event(event) method; give it one.")
-        if seen.setdefault(name, watcher) is not watcher:
+        if seen.setdefault(name, Listener(name, watcher)).watcher is not watcher:
             raise DuplicateWatcherError(watcher=name)
     return tuple(seen.values())
 
 
 class Bus:
-    """The watchers of an agent, and how they do."""
+    """The watchers of an agent, each once and in order, and how they do.
+
+    Raises:
+        BuilderError: A watcher has no id, or no `on_event`.
+        DuplicateWatcherError: Two different ones share an id.
+    """
 
     def __init__(self, watchers: Sequence[Watcher]) -> None:
-        self.watchers = attachable(watchers)
-        self._failures = dict.fromkeys((w.id for w in self.watchers), 0)
-        self._slowest = dict.fromkeys((w.id for w in self.watchers), 0.0)
+        self._listeners = _listeners(watchers)
+
+    @property
+    def watchers(self) -> tuple[Watcher, ...]:
+        """The watchers, in order."""
+        return tuple(listener.watcher for listener in self._listeners)
 
     def audience(self) -> Audience:
         """Those who watch one segment."""
-        return Audience(self, self.watchers)
-
-    def failed(self, watcher: Watcher) -> int:
-        """Count a failure; how many there are now."""
-        self._failures[watcher.id] += 1
-        return self._failures[watcher.id]
-
-    def took(self, watcher: Watcher, seconds: float) -> None:
-        """Note how long a call took."""
-        self._slowest[watcher.id] = max(self._slowest[watcher.id], seconds)
+        return Audience(self._listeners)
 
     def health(self) -> tuple[WatcherHealth, ...]:
         """How each watcher does, in order."""
         return tuple(
             WatcherHealth(
-                watcher=watcher.id,
-                failures=self._failures[watcher.id],
-                slowest=self._slowest[watcher.id],
-                slow=self._slowest[watcher.id] > _SLOW_SECONDS,
-                notices=tuple(getattr(watcher, "notices", ())),
+                watcher=listener.name,
+                failures=listener.failures,
+                slowest=listener.slowest,
+                slow=listener.slowest > _SLOW_SECONDS,
+                notices=tuple(getattr(listener.watcher, "notices", ())),
             )
-            for watcher in self.watchers
+            for listener in self._listeners
         )
 
     def close(self, watchers: Sequence[Watcher], timeout: float) -> None:
         """Close the recorders among `watchers`, all within `timeout` seconds."""
         deadline = time.monotonic() + timeout
-        for watcher in watchers:
-            if isinstance(watcher, Closing):
+        for listener in self._listeners:
+            watcher = listener.watcher
+            if any(watcher is other for other in watchers) and isinstance(watcher, Closing):
                 try:
                     watcher.close(max(0.0, deadline - time.monotonic()))
-                except Exception:  # noqa: BLE001 - isolated like any failure of a watcher
-                    self.failed(watcher)
-                    _log.warning("The recorder %s could not be closed.", watcher.id, exc_info=True)
+                except Exception as error:  # noqa: BLE001 - isolated like any failure of a watcher
+                    listener.failed(error, "close")
 
 
 class Audience:
-    """Those who watch one segment of a run."""
+    """Those who watch one segment of a run.
 
-    __slots__ = ("_bus", "_enclosing", "_reported", "_watchers", "listening")
+    Attributes:
+        listening: Whether there is anybody; if not, no event needs to be built.
+    """
 
-    def __init__(self, bus: Bus, watchers: tuple[Watcher, ...]) -> None:
-        self._bus = bus
-        self._watchers = watchers
-        self._enclosing: tuple[tuple[Watcher, Enclosing], ...] = tuple(
-            (watcher, watcher) for watcher in watchers if isinstance(watcher, Enclosing)
+    __slots__ = ("_enclosing", "_listeners", "_reported", "listening")
+
+    def __init__(self, listeners: tuple[Listener, ...]) -> None:
+        self._listeners = listeners
+        self._enclosing: tuple[tuple[Listener, Enclosing], ...] = tuple(
+            (one, one.watcher) for one in listeners if isinstance(one.watcher, Enclosing)
         )
         self._reported: set[str] = set()
-        self.listening = bool(watchers)
+        self.listening = bool(listeners)
 
     def publish(self, event: Event) -> None:
         """Tell every watcher, in order."""
         token = watching.set(True)
         try:
-            for watcher in self._watchers:
-                self._tell(watcher, event)
+            for listener in self._listeners:
+                self._tell(listener, event)
         finally:
             watching.reset(token)
 
-    def _tell(self, watcher: Watcher, event: Event) -> None:
+    def _tell(self, listener: Listener, event: Event) -> None:
         began = time.perf_counter()
         try:
-            watcher.on_event(event)
+            listener.watcher.on_event(event)
         except Exception as error:  # noqa: BLE001 - a watcher may raise anything, and must harm nobody
-            self._report(watcher, error, event)
-        self._bus.took(watcher, time.perf_counter() - began)
+            self._report(listener, error, event)
+        listener.slowest = max(listener.slowest, time.perf_counter() - began)
 
-    def _report(self, watcher: Watcher, error: Exception, event: Event) -> None:
-        count = self._bus.failed(watcher)
-        if watcher.id in self._reported or isinstance(event, ObserverError):
+    def _report(self, listener: Listener, error: Exception, event: Event) -> None:
+        if listener.name in self._reported:
+            listener.failures += 1
             return
-        self._reported.add(watcher.id)
-        _log.warning("The watcher %s raised %s on %s.", watcher.id, type(error).__name__, event.type)
-        if isinstance(event, TurnEnded):
-            # It is the last event of its segment by law; a report behind it would take that place.
+        self._reported.add(listener.name)
+        count = listener.failed(error, event.type)
+        if isinstance(event, ObserverError | TurnEnded):
+            # A report about a report could go on for ever; one behind the last event of a segment would
+            # take its place.
             return
         told = ObserverError(
             run_id=event.run_id,
             segment=event.segment,
             sequence=event.sequence,
             time=event.time,
-            watcher=watcher.id,
+            watcher=listener.name,
             error_class=type(error).__name__,
             event=event.type,
             count=count,
         )
-        for other in self._watchers:
-            if other is not watcher:
+        for other in self._listeners:
+            if other is not listener:
                 self._tell(other, told)
 
     def correlation(self, run_id: str, segment: int) -> TraceRef | None:
         """The ids the first correlating watcher gives."""
-        for watcher in self._watchers:
-            if isinstance(watcher, Correlating):
+        for listener in self._listeners:
+            if isinstance(listener.watcher, Correlating):
                 try:
-                    return watcher.correlation(run_id, segment)
+                    return listener.watcher.correlation(run_id, segment)
                 except Exception as error:  # noqa: BLE001 - isolated like any failure of a watcher
-                    self._bus.failed(watcher)
-                    _log.warning("The watcher %s raised %s in correlation.", watcher.id, type(error).__name__)
+                    listener.failed(error, "correlation")
         return None
 
     def enclose(
@@ -253,25 +274,21 @@ class Audience:
 
     @contextmanager
     def _enclosed(self, scope: Scope) -> Generator[None]:
-        entered: list[tuple[Watcher, AbstractContextManager[None]]] = []
-        for watcher, enclosing in self._enclosing:
+        entered: list[tuple[Listener, AbstractContextManager[None]]] = []
+        for listener, enclosing in self._enclosing:
             try:
                 manager = enclosing.enclose(scope)
                 manager.__enter__()
             except Exception as error:  # noqa: BLE001 - isolated like any failure of a watcher
-                self._enclose_failed(watcher, error)
+                listener.failed(error, "enclose")
             else:
-                entered.append((watcher, manager))
+                entered.append((listener, manager))
         try:
             yield
         finally:
-            for watcher, manager in reversed(entered):
+            for listener, manager in reversed(entered):
                 try:
                     # Told nothing of what was raised: a watcher must not swallow it.
                     manager.__exit__(None, None, None)
                 except Exception as error:  # noqa: BLE001 - isolated like any failure of a watcher
-                    self._enclose_failed(watcher, error)
-
-    def _enclose_failed(self, watcher: Watcher, error: Exception) -> None:
-        self._bus.failed(watcher)
-        _log.warning("The watcher %s raised %s in enclose.", watcher.id, type(error).__name__)
+                    listener.failed(error, "enclose")

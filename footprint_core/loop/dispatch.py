@@ -12,6 +12,8 @@ from footprint_core.loop.turn import Question, Turn
 from footprint_core.messages import ToolCall
 from footprint_core.outcomes import ToolArgs
 
+_MANY_BRACKETS = 100
+
 
 async def dispatch(turn: Turn, *, start: int = 0) -> Question | None:
     """Answer the calls of the last reply from the one at `start`; stop at the first that asks a person."""
@@ -59,8 +61,10 @@ async def take_call(turn: Turn, index: int) -> Question | None:
 
 
 def _decoded(call: ToolCall) -> plain.Json:
+    text = call.args_json
     try:
-        return call.args
+        # What is nested deeper than anybody reads is cut, so that no walk over it can exhaust the stack.
+        return plain.detach(call.args) if text.count("[") + text.count("{") > _MANY_BRACKETS else call.args
     except ValueError:
         # A provider hands over what the model wrote; text that is no JSON is a string, and no object.
         return call.args_json

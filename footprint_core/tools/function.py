@@ -6,7 +6,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from footprint_core import plain
 from footprint_core.errors import BuilderError
@@ -14,7 +14,7 @@ from footprint_core.outcomes import ToolArgs
 from footprint_core.tools.tool import Check, Checked, Problem, Tool, ToolContext
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
@@ -60,16 +60,14 @@ def _made(body: Callable[..., object], *, name: str | None, inline: bool, idempo
         raise BuilderError(
             "A tool's name is 1 to 64 letters, digits, '_', '.' or '-'; give one with tool(name=...)."
         )
-    fields, context_parameter = _parameters(body, called)
-    model = _model(called, fields)
-    schema: dict[str, Any] = model.model_json_schema()
-    schema.pop("title", None)
+    hints, defaults, context_parameter = _parameters(body, called)
+    adapter = _adapter(called, hints, defaults)
     return Tool(
         name=called,
         description=inspect.cleandoc(body.__doc__ or ""),
-        schema=schema,
-        keys=frozenset(fields),
-        check=_check(model),
+        schema=_schema(adapter, defaults),
+        keys=frozenset(hints),
+        check=_check(adapter, defaults),
         body=body,
         is_async=inspect.iscoroutinefunction(body),
         inline=inline,
@@ -78,15 +76,18 @@ def _made(body: Callable[..., object], *, name: str | None, inline: bool, idempo
     )
 
 
-def _parameters(body: Callable[..., object], called: str) -> tuple[dict[str, Any], str | None]:
-    """The fields of the arguments model, and the parameter that takes the context."""
+def _parameters(
+    body: Callable[..., object], called: str
+) -> tuple[dict[str, Any], dict[str, Any], str | None]:
+    """The types and defaults of the arguments, and the parameter that takes the context."""
     try:
         hints = typing.get_type_hints(body, include_extras=True)
     except NameError as error:
         raise BuilderError(
             f"The tool {called} is annotated with {error.name!r}, which is not found; import it at run time."
         ) from None
-    fields: dict[str, Any] = {}
+    hints_of: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     context_parameter: str | None = None
     for parameter in inspect.signature(body).parameters.values():
         if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
@@ -101,21 +102,25 @@ def _parameters(body: Callable[..., object], called: str) -> tuple[dict[str, Any
             raise BuilderError(
                 f"The tool {called} has no type for its parameter {parameter.name!r}; annotate it."
             )
-        fields[parameter.name] = (hint, ... if parameter.default is parameter.empty else parameter.default)
-    return fields, context_parameter
+        hints_of[parameter.name] = hint
+        if parameter.default is not parameter.empty:
+            defaults[parameter.name] = parameter.default
+    return hints_of, defaults, context_parameter
 
 
-def _model(called: str, fields: dict[str, Any]) -> type[BaseModel]:
-    from pydantic import ConfigDict, Field, create_model
+def _adapter(called: str, hints: dict[str, Any], defaults: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
+    from typing import NotRequired
 
-    # Under an alias, so that a parameter may be called what pydantic's own attributes are called.
-    aliased: dict[str, Any] = {
-        f"field_{index}": (hint, Field(alias=name) if default is ... else Field(default=default, alias=name))
-        for index, (name, (hint, default)) in enumerate(fields.items())
-    }
-    config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+    from pydantic import ConfigDict, TypeAdapter
+    from typing_extensions import TypedDict
+
+    # A typed dict and no model: a parameter may be called what a model's own attributes are called, and
+    # what is left out stays out, so that the function applies its own default.
+    keys = {name: NotRequired[hint] if name in defaults else hint for name, hint in hints.items()}
+    arguments: Any = cast("Any", TypedDict)(called, keys)
+    arguments.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
     try:
-        return create_model(called, __config__=config, **aliased)
+        return TypeAdapter(arguments)
     except Exception as error:
         raise BuilderError(
             f"The types of the tool {called} cannot become a schema ({type(error).__name__}); use JSON "
@@ -123,22 +128,38 @@ def _model(called: str, fields: dict[str, Any]) -> type[BaseModel]:
         ) from error
 
 
-def _check(model: type[BaseModel]) -> Check:
+def _schema(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> dict[str, Any]:
+    schema = adapter.json_schema()
+    schema.pop("title", None)
+    schema.setdefault("properties", {})
+    for name, default in defaults.items():
+        plain_default, held = plain.examine(default)
+        if held:
+            schema["properties"][name]["default"] = plain_default
+    return schema
+
+
+def _check(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> Check:
     from pydantic import ValidationError
 
-    names = {field: str(info.alias) for field, info in model.model_fields.items()}
-    validate = model.__pydantic_validator__.validate_python
-    dump = model.__pydantic_serializer__.to_python
+    validate = adapter.validator.validate_python
+    dump = adapter.serializer.to_python
+    left_out: dict[str, Any] = {name: plain.detach(default) for name, default in defaults.items()}
 
     def check(args: ToolArgs) -> Checked | tuple[Problem, ...]:
         try:
-            checked = validate(args)
+            kwargs: dict[str, Any] = validate(args)
         except ValidationError as error:
-            return tuple(map(_problem, error.errors(include_url=False, include_context=True)))
-        kwargs = {names[field]: value for field, value in checked.__dict__.items()}
+            return tuple(map(_problem, error.errors(include_url=False, include_context=False)))
+        except Exception:  # noqa: BLE001 - a validator of the tool's own types may raise anything
+            return (Problem(path="(arguments)", expected="what the tool's types accept", came="object"),)
         if plain.is_flat(kwargs):
-            return Checked(kwargs=kwargs, args=dict(kwargs))
-        return Checked(kwargs=kwargs, args=plain.detach(dump(checked, mode="json", by_alias=True)))
+            return Checked(kwargs=kwargs, args={**left_out, **kwargs})
+        try:
+            ran: Any = dump(kwargs, mode="json", warnings=False)
+        except Exception:  # noqa: BLE001 - a type that cannot be dumped is filed by what JSON can hold of it
+            ran = kwargs
+        return Checked(kwargs=kwargs, args={**left_out, **plain.detach(ran)})
 
     return check
 
