@@ -252,9 +252,12 @@ class Audience:
         for listener in self._listeners:
             if isinstance(listener.watcher, Correlating):
                 try:
-                    return listener.watcher.correlation(run_id, segment)
+                    given: object = listener.watcher.correlation(run_id, segment)
                 except Exception as error:  # noqa: BLE001 - isolated like any failure of a watcher
                     listener.failed(error, "correlation")
+                else:
+                    # Rows and checkpoints will carry it, so nothing else may pass for one.
+                    return given if isinstance(given, TraceRef) else None
         return None
 
     def enclose(
