@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import weakref
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -15,12 +18,15 @@ from footprint_core.plain import Json
 from footprint_core.providers.port import Provider
 from footprint_core.session import Session
 from footprint_core.spec import AgentSpec
+from footprint_core.threads import THREADS
 from footprint_core.watch import WatcherHealth
 
 if TYPE_CHECKING:
     from footprint_core.builder import AgentBuilder
 
 _CLOSE_SECONDS = 3.0
+_GRACE_SECONDS = 0.5
+_log = logging.getLogger("footprint")
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,9 +45,12 @@ class Agent:
     def __init__(self, spec: AgentSpec) -> None:
         self._spec = spec
         self._session = Session(spec)
-        self._open = True
-        for thing in (spec.ledger, *spec.bus.watchers):
+        things = (spec.ledger, *spec.bus.watchers)
+        for thing in things:
             hold(thing)
+        # An agent that is dropped without being closed must not keep its ledger and watchers for ever.
+        self._dropped = weakref.finalize(self, _let_go, things)
+        self._dropped.atexit = False
 
     @staticmethod
     def create(
@@ -120,13 +129,17 @@ class Agent:
 
     async def close(self, *, timeout: float = _CLOSE_SECONDS) -> None:
         """Close the recorders within `timeout` seconds, then the ledger. Closing twice is harmless."""
-        if not self._open:
+        if self._dropped.detach() is None:
             return
-        self._open = False
         last = [watcher for watcher in self._spec.bus.watchers if release(watcher)]
-        await asyncio.to_thread(self._spec.bus.close, last, timeout)
-        if release(self._spec.ledger):
-            await self._spec.ledger.close()
+        try:
+            async with asyncio.timeout(timeout + _GRACE_SECONDS):
+                await THREADS.call(partial(self._spec.bus.close, last, timeout))
+        except TimeoutError:
+            _log.warning("A recorder did not close within %.1f seconds; what it held may be lost.", timeout)
+        finally:
+            if release(self._spec.ledger):
+                await self._spec.ledger.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -138,3 +151,8 @@ class Agent:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+def _let_go(things: tuple[object, ...]) -> None:
+    for thing in things:
+        release(thing)

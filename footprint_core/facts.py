@@ -267,7 +267,10 @@ class ToolFinished(
 class CallAnswered(
     msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="call.answered"
 ):
-    """What the model reads of a call. `text` is absent when it is the tool's result, unchanged."""
+    """What the model reads of a call.
+
+    `text` is absent when it is the tool's result, unchanged; `refused` says that it is not the tool's own.
+    """
 
     values: ClassVar[tuple[str, ...]] = ("text",)
     iteration: int
@@ -283,6 +286,7 @@ class CallAnswered(
     result_bytes: int
     tool_source: str | None = None
     decided_by_rule: str | None = None
+    refused: bool = False
     issues: int | None = None
     error_class: str | None = None
     duration_us: int | None = None

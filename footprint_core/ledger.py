@@ -7,8 +7,9 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from footprint_core import plain
 from footprint_core.decisions import Decision
-from footprint_core.facts import Decided, Fact, TraceRef
+from footprint_core.facts import Decided, Fact, PauseOpened, TraceRef
 from footprint_core.plain import Json
 
 Marks: TypeAlias = tuple[tuple[str, str], ...]
@@ -136,8 +137,38 @@ class Ledger(Protocol):
         ...
 
 
+REDACTED = "[redacted]"
+"""What stands for a value that is not kept, whatever it was: not even its length or type is told."""
+
+FAILED = "failed"
+"""The mark of a value that was masked because the redactor could not look through it."""
+
+
+def redacted(fact: Fact, redactor: Redactor) -> tuple[Fact, Marks]:
+    """The fact as it may be kept; when the redactor fails, with every value masked."""
+    try:
+        return redactor.redact(fact)
+    except Exception:  # noqa: BLE001 - whatever a redactor raises, what it was asked about is not kept
+        return mask_all(fact)
+
+
+def mask_all(fact: Fact) -> tuple[Fact, Marks]:
+    """The fact with every value masked."""
+    names = [name for name in masked_fields(fact) if getattr(fact, name) is not msgspec.UNSET]
+    masks: dict[str, Json] = dict.fromkeys(names, REDACTED)
+    if "calls" in masks:
+        # The calls of a reply stay calls, so that the row can still be read back.
+        masks["calls"] = ()
+    return msgspec.structs.replace(fact, **masks), tuple((name, FAILED) for name in names)
+
+
+def masked_fields(fact: Fact) -> tuple[str, ...]:
+    """The values of a fact that a redactor may look at. The salt and digest of a pause are our own."""
+    return () if isinstance(fact, PauseOpened) else fact.values
+
+
 def decision_row(run_id: str, segment: int, entry: Entry, fact: Decided, marks: Marks) -> Decision:
-    """The row of a decision at its place."""
+    """The row of a decision at its place; its values are copies, for the caller may keep and change it."""
     return Decision(
         run_id=run_id,
         segment=segment,
@@ -151,9 +182,9 @@ def decision_row(run_id: str, segment: int, entry: Entry, fact: Decided, marks: 
         answer=fact.answer,
         version=fact.version,
         why=None if fact.why is msgspec.UNSET else fact.why,
-        before=fact.before,
-        after=fact.after,
-        detail=fact.detail,
+        before=plain.copy(fact.before),
+        after=plain.copy(fact.after),
+        detail=plain.copy(fact.detail),
         decided_by=None if fact.decided_by is msgspec.UNSET else fact.decided_by,
         tool_name=fact.tool_name,
         tool_source=fact.tool_source,

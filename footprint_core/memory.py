@@ -7,7 +7,16 @@ import msgspec
 from footprint_core.decisions import Decision
 from footprint_core.errors import RunTakenOverError
 from footprint_core.facts import Decided, PauseAnswered, PauseOpened
-from footprint_core.ledger import Batch, Entry, Marks, PauseStanding, Receipt, Redactor, decision_row
+from footprint_core.ledger import (
+    Batch,
+    Entry,
+    Marks,
+    PauseStanding,
+    Receipt,
+    Redactor,
+    decision_row,
+    redacted,
+)
 
 
 class _Run:
@@ -107,7 +116,7 @@ def _redacted(batch: Batch, redactor: Redactor) -> Receipt:
     entries: list[Entry] = []
     marks: dict[int, Marks] = {}
     for entry in batch.entries:
-        fact, done = redactor.redact(entry.fact)
+        fact, done = redacted(entry.fact, redactor)
         if done:
             marks[entry.position] = done
         entries.append(Entry(position=entry.position, time=entry.time, fact=fact))

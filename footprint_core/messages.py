@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar, Literal, TypeAlias, overload
 
@@ -9,6 +10,13 @@ import msgspec
 
 from footprint_core import plain
 from footprint_core.plain import Json
+
+_HARMLESS = re.compile(r"[\w.:-]{1,64}")
+
+
+def harmless_id(text: str) -> bool:
+    """Whether a call id may be shown as the model gave it: 1 to 64 letters, digits, `_`, `.`, `:` and `-`."""
+    return _HARMLESS.fullmatch(text) is not None
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -18,7 +26,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         id: The call's id, unique within its assistant turn.
         name: The tool's name as the model wrote it.
         args_json: The arguments as JSON text. Text, so that nobody who is shown the call can change it.
-        repeats: The id the model gave when it was not usable: a repeated or a malformed one.
+        repeats: The id the model gave, when it had given it to another call of the same reply.
     """
 
     id: str
@@ -56,12 +64,20 @@ class AssistantMessage(
 
 
 class ToolMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="role", tag="tool"):
-    """What the model reads of a call: the tool's result or a refusal."""
+    """What the model reads of a call: the tool's result or a refusal.
+
+    Attributes:
+        call_id: The call.
+        tool_name: The tool the model asked for.
+        text: What the model reads.
+        refused: Whether `text` is a refusal and not the tool's own, so that a provider can say so.
+    """
 
     role: ClassVar[str] = "tool"
     call_id: str
     tool_name: str
     text: str
+    refused: bool = False
 
 
 Message: TypeAlias = UserMessage | AssistantMessage | ToolMessage

@@ -17,6 +17,7 @@ Json: TypeAlias = Any
 JsonType: TypeAlias = Literal["object", "array", "string", "number", "boolean", "null"]
 
 _MAX_DEPTH = 100
+_MAX_BITS = 4096
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder().decode
@@ -35,37 +36,65 @@ def detach(value: object) -> Json:
     """
     if type(value) is str and value.isascii():
         return value
-    return _detach(value, 0, [])
+    return _Detaching().value(value, 0)
 
 
 def examine(value: object) -> tuple[Json, bool]:
     """`detach(value)`, and whether JSON could hold all of it."""
-    lost: list[str] = []
-    return _detach(value, 0, lost), not lost
+    walk = _Detaching()
+    return walk.value(value, 0), not walk.lost
 
 
-def _detach(value: object, depth: int, lost: list[str]) -> Json:
-    if value is None or value is True or value is False:
-        return value
-    kind = type(value)
-    if kind is str:
-        return _text(cast("str", value))
-    if kind is int:
-        return value
-    if kind is float:
-        return value if math.isfinite(cast("float", value)) else _lose(value, lost)
-    if depth > _MAX_DEPTH:
-        return _lose(value, lost)
-    if kind is dict:
-        return _dict(cast("dict[object, object]", value), depth, lost)
-    if kind is list or kind is tuple:
-        return [_detach(item, depth + 1, lost) for item in cast("list[object]", value)]
-    return _unusual(value, depth, lost)
+class _Detaching:
+    """One walk over a value; a container that holds itself is met again on the way to its parts."""
 
+    __slots__ = ("_within", "lost")
 
-def _lose(value: object, lost: list[str]) -> str:
-    lost.append(type(value).__name__)
-    return mark(value)
+    def __init__(self) -> None:
+        self.lost = False
+        self._within: set[int] = set()
+
+    def value(self, value: object, depth: int) -> Json:
+        if value is None or value is True or value is False:
+            return value
+        kind = type(value)
+        if kind is str:
+            return _text(cast("str", value))
+        if kind is int:
+            # Python refuses to write longer numbers as text, and so would every reader.
+            return value if cast("int", value).bit_length() <= _MAX_BITS else self._lose(value)
+        if kind is float:
+            return value if math.isfinite(cast("float", value)) else self._lose(value)
+        if depth > _MAX_DEPTH or id(value) in self._within:
+            return self._lose(value)
+        self._within.add(id(value))
+        try:
+            return self._container(value, kind, depth)
+        except Exception:  # noqa: BLE001 - a foreign class may raise anything; the mark is the answer
+            return self._lose(value)
+        finally:
+            self._within.discard(id(value))
+
+    def _container(self, value: object, kind: type, depth: int) -> Json:
+        if kind is dict or isinstance(value, dict):
+            return {
+                _text(key) if isinstance(key, str) else self._key(key): self.value(item, depth + 1)
+                for key, item in cast("dict[object, object]", value).items()
+            }
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self.value(item, depth + 1) for item in cast("list[object]", value)]
+        if isinstance(value, str):
+            return _text(str.__str__(value))
+        dump = getattr(value, "model_dump", None)
+        built = dump(mode="json") if callable(dump) else msgspec.to_builtins(value)
+        return self._lose(value) if type(built) is type(value) else self.value(built, depth + 1)
+
+    def _key(self, key: object) -> str:
+        return str(key) if type(key) is int else self._lose(key)
+
+    def _lose(self, value: object) -> str:
+        self.lost = True
+        return mark(value)
 
 
 def _text(value: str) -> str:
@@ -77,32 +106,6 @@ def _text(value: str) -> str:
         # A lone surrogate cannot be written as UTF-8; the row must not fail because of it.
         return value.encode(errors="surrogatepass").decode(errors="replace")
     return value
-
-
-def _dict(value: dict[object, object], depth: int, lost: list[str]) -> Json:
-    return {
-        _text(key) if isinstance(key, str) else _key(key, lost): _detach(item, depth + 1, lost)
-        for key, item in value.items()
-    }
-
-
-def _key(key: object, lost: list[str]) -> str:
-    return str(key) if type(key) is int else _lose(key, lost)
-
-
-def _unusual(value: object, depth: int, lost: list[str]) -> Json:
-    if isinstance(value, str):
-        return _text(str.__str__(value))
-    if isinstance(value, dict):
-        return _dict(cast("dict[object, object]", value), depth, lost)
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_detach(item, depth + 1, lost) for item in cast("list[object]", value)]
-    dump = getattr(value, "model_dump", None)
-    try:
-        built = dump(mode="json") if callable(dump) else msgspec.to_builtins(value)
-    except Exception:  # noqa: BLE001 - a foreign class may raise anything; the mark is the answer
-        return _lose(value, lost)
-    return _lose(value, lost) if type(built) is type(value) else _detach(built, depth + 1, lost)
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Json]]:
@@ -155,9 +158,20 @@ def encode(value: Json) -> bytes:
     return _encode(value)
 
 
-def encode_sorted(value: Json) -> bytes:
-    """Compact JSON with sorted keys, UTF-8."""
-    return _encode_sorted(value)
+def canonical(value: Json) -> bytes:
+    """Compact JSON with sorted keys and numbers by value, UTF-8: equal for whatever `same` finds equal.
+
+    Programs in other languages write 100.0 as 100, and may hand it back like that.
+    """
+    return _encode_sorted(_by_value(value))
+
+
+def _by_value(value: Json) -> Json:
+    if is_object(value):
+        return {key: _by_value(item) for key, item in value.items()}
+    if is_array(value):
+        return [_by_value(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def decode(data: bytes | str) -> Json:

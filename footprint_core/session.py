@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -34,7 +34,10 @@ from footprint_core.pause.results import Answer, AskPause, Outcome
 from footprint_core.plain import Json
 from footprint_core.spec import AgentSpec
 from footprint_core.state import RunState
-from footprint_core.watch import watching
+from footprint_core.watch import being_told
+
+if TYPE_CHECKING:
+    from footprint_core.pause.restore import Restored
 
 
 class Session:
@@ -133,7 +136,7 @@ class Session:
         return partial(self._begin, message, identity, origin, turn_index=self._turn_index + 1, inline=False)
 
     async def _alone(self, begin: _Begin, *, resuming: bool = False) -> _Concluded:
-        if watching.get():
+        if being_told():
             raise ReentrantCallError("A watcher called the agent it watches; start the turn outside of it.")
         if self._busy:
             raise RunInFlightError("This session is running a turn; await it, or use agent.session().")
@@ -236,24 +239,18 @@ class Session:
         from footprint_core.pause.restore import restore
 
         spec = self._spec
-        names = spec.rule_names()
-        restored = await restore(data, answer, ledger=spec.ledger, rules=names)
+        try:
+            restored = await restore(
+                data, answer, ledger=spec.ledger, agent_id=spec.agent_id, rules=spec.rule_names()
+            )
+        except StaleDecisionError:
+            # Answered elsewhere: it is no longer open here either.
+            self._answered(data.get("pause_id"))
+            raise
+        checkpoint = restored.checkpoint
+        self._accept(restored)
         turn = self._turn(
-            restored.state,
-            restored.checkpoint.run_id,
-            restored.segment + 1,
-            restored.position,
-            restored.checkpoint.identity,
-        )
-        checkpoint, call = restored.checkpoint, restored.checkpoint.call
-        answering = Answering(
-            pause_id=checkpoint.pause_id,
-            middleware=call.middleware,
-            link=call.link,
-            index=call.index,
-            args=call.args,
-            opened_us=checkpoint.opened_us,
-            person=restored.person,
+            restored.state, checkpoint.run_id, restored.segment + 1, restored.position, checkpoint.identity
         )
         origin = Origin(
             conversation_id=checkpoint.conversation_id,
@@ -261,20 +258,44 @@ class Session:
             before=restored.before,
             rows=restored.rows,
         )
-        self.conversation_id, self._pending = checkpoint.conversation_id, None
         opening = self._opening(turn, origin, restored.state.turn_index, restored.trace)
+        steps = partial(resume_run, answering=_answering(restored))
         try:
-            return await self._play(turn, opening, partial(resume_run, answering=answering), origin)
+            return await self._play(turn, opening, steps, origin)
         except RunTakenOverError as error:
-            if turn.stage not in {"start", "resume"}:
+            if turn.stage not in _UNANSWERED:
                 raise
             # Two processes answered at once; this one lost before it acted.
             stale = StaleDecisionError(
                 "The pause was answered by another process meanwhile; look at its run."
             )
             stale.run_id, stale.segment = error.run_id, error.segment
+            self._answered(checkpoint.pause_id)
             raise stale from None
+        finally:
+            if turn.stage not in _UNANSWERED:
+                self._answered(checkpoint.pause_id)
 
+    def _accept(self, restored: Restored) -> None:
+        """Take over a paused run, unless this session has a question of its own."""
+        checkpoint = restored.checkpoint
+        pending = self._pending
+        if pending is not None and pending.pause_id != checkpoint.pause_id:
+            raise PendingQuestionError(tool_name=pending.tool_name, tool_call_id=pending.tool_call_id)
+        if pending is None and restored.state.turn_index > 0:
+            # Paused in another session: should the turn be refused, its conversation is the one before it.
+            self._messages = restored.before
+            self._turn_index = restored.state.turn_index - 1
+            self._follows = checkpoint.follows
+        self.conversation_id = checkpoint.conversation_id
+
+    def _answered(self, pause_id: object) -> None:
+        if self._pending is not None and self._pending.pause_id == pause_id:
+            self._pending = None
+
+
+_UNANSWERED = frozenset({"start", "resume"})
+"""The stages of a resumed segment at which its answer is not on record yet."""
 
 _Concluded: TypeAlias = Answer | AskPause | MessageDeniedError
 _Begin: TypeAlias = Callable[[], Awaitable[_Concluded]]
@@ -301,12 +322,25 @@ def _refuse_running_loop() -> None:
     raise RunError("run_sync() was called inside a running event loop; await run() there.")
 
 
+def _answering(restored: Restored) -> Answering:
+    checkpoint, call = restored.checkpoint, restored.checkpoint.call
+    return Answering(
+        pause_id=checkpoint.pause_id,
+        middleware=call.middleware,
+        link=call.link,
+        index=call.index,
+        args=call.args,
+        opened_us=checkpoint.opened_us,
+        person=restored.person,
+    )
+
+
 def _shown(paused: PausedRun, run_id: str, rows: tuple[Decision, ...]) -> AskPause:
     question = paused.question
     return AskPause(
         middleware=question.middleware or "",
         question=question.question,
-        detail=question.detail,
+        detail=plain.copy(question.detail),
         tool_name=question.tool_name,
         tool_source=question.tool_source,
         tool_call_id=question.call_id,

@@ -92,7 +92,10 @@ class RunState:
                 self.result = fact.result
             case fa.CallAnswered():
                 text = plain.rendered(self.result) if fact.text is msgspec.UNSET else fact.text
-                self._add(ToolMessage(call_id=fact.call_id, tool_name=fact.tool_name, text=text))
+                message = ToolMessage(
+                    call_id=fact.call_id, tool_name=fact.tool_name, text=text, refused=fact.refused
+                )
+                self._add(message)
                 self.answered += 1
                 self.result = None
             case fa.MessageTaken():

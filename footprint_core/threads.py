@@ -28,8 +28,9 @@ class Threads:
 
     def __init__(self) -> None:
         self._forget()
-        # A forked child has the queues but not the threads; a job given to one would never run.
-        os.register_at_fork(after_in_child=self._forget)
+        if hasattr(os, "register_at_fork"):
+            # A forked child has the queues but not the threads; a job given to one would never run.
+            os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
         self._idle: list[_Jobs] = []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import logging
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -22,8 +25,22 @@ _log = logging.getLogger("footprint")
 _SLOW_SECONDS = 0.05
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
-watching: ContextVar[bool] = ContextVar("footprint_watching", default=False)
-"""True while a watcher is being told something."""
+_telling: ContextVar[object] = ContextVar("footprint_telling", default=None)
+
+
+def _here() -> object:
+    """The task that runs, or the thread when there is none."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    return threading.get_ident() if task is None else task
+
+
+def being_told() -> bool:
+    """Whether a watcher is being told something here; a task that it started is not here."""
+    told = _telling.get()
+    return told is not None and told == _here()
 
 
 class Watcher(Protocol):
@@ -124,7 +141,7 @@ class Listener:
         self.failures = 0
         self.slowest = 0.0
 
-    def failed(self, error: Exception, where: str) -> int:
+    def failed(self, error: BaseException, where: str) -> int:
         """Count a failure and log it; how many there are now."""
         self.failures += 1
         _log.warning("The watcher %s raised %s in %s.", self.name, type(error).__name__, where)
@@ -137,8 +154,15 @@ def _listeners(watchers: Sequence[Watcher]) -> tuple[Listener, ...]:
         name: object = getattr(watcher, "id", None)
         if not isinstance(name, str) or not name.strip():
             raise BuilderError(f"A watcher ({type(watcher).__name__}) has no id; give it a non-blank `id`.")
-        if not callable(getattr(watcher, "on_event", None)):
-            raise BuilderError(f"The watcher {name!r} has no on_event(event) method; give it one.")
+        hook: object = getattr(watcher, "on_event", None)
+        if not callable(hook) or isinstance(watcher, type):
+            raise BuilderError(
+                f"The watcher {name!r} has no on_event(event) to call; pass an object, and give it one."
+            )
+        if inspect.iscoroutinefunction(hook):
+            raise BuilderError(
+                f"The watcher {name!r} has an async on_event, which nobody would await; make it plain."
+            )
         if seen.setdefault(name, Listener(name, watcher)).watcher is not watcher:
             raise DuplicateWatcherError(watcher=name)
     return tuple(seen.values())
@@ -208,22 +232,24 @@ class Audience:
 
     def publish(self, event: Event) -> None:
         """Tell every watcher, in order."""
-        token = watching.set(True)
+        token = _telling.set(_here())
         try:
             for listener in self._listeners:
                 self._tell(listener, event)
         finally:
-            watching.reset(token)
+            _telling.reset(token)
 
     def _tell(self, listener: Listener, event: Event) -> None:
         began = time.perf_counter()
         try:
             listener.watcher.on_event(event)
-        except Exception as error:  # noqa: BLE001 - a watcher may raise anything, and must harm nobody
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a watcher may raise anything, and must harm nobody
             self._report(listener, error, event)
         listener.slowest = max(listener.slowest, time.perf_counter() - began)
 
-    def _report(self, listener: Listener, error: Exception, event: Event) -> None:
+    def _report(self, listener: Listener, error: BaseException, event: Event) -> None:
         if listener.name in self._reported:
             listener.failures += 1
             return

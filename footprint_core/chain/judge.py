@@ -77,6 +77,8 @@ async def judge(name: str, hook: Hook, context: object, *, moment: LoopMoment, a
     if type(answer) in arms:
         legal = cast("Answer", answer)
         if (why := _malformed(name, legal, moment)) is None:
+            if isinstance(legal, Allow) and not _spoken(legal.why):
+                legal = Allow[Any]()
             return Judgement(answer=legal, how="given", duration_us=took)
         return Judgement(answer=Deny(reason=why), how="malformed", duration_us=took)
     if inspect.iscoroutine(answer):
@@ -87,6 +89,22 @@ async def judge(name: str, hook: Hook, context: object, *, moment: LoopMoment, a
         "denial."
     )
     return Judgement(answer=Deny(reason=why), how="malformed", duration_us=took)
+
+
+def _replacement(name: str, allowed: Allow[Any], value: object, moment: LoopMoment) -> str | None:
+    why = cast("object", allowed.why)
+    if why is not None and not isinstance(why, str):
+        return f"The rule {name} gave a reason that is no text."
+    if value is UNCHANGED:
+        return None
+    if not _spoken(why):
+        return f"The rule {name} changed the value at {moment} without a reason."
+    wanted = _WANTED.get(moment)
+    if wanted is not None and not isinstance(value, wanted[0]):
+        return f"The rule {name} replaced the value at {moment} by {_type(value)}, where only {wanted[1]} can stand."
+    if moment == "before-tool" and not plain.examine(value)[1]:
+        return f"The rule {name} replaced the arguments by values JSON cannot hold."
+    return None
 
 
 def _spoken(text: object) -> bool:
@@ -110,13 +128,7 @@ def _malformed(name: str, answer: Answer, moment: LoopMoment) -> str | None:
     """Why a legal arm carries something illegal, or None."""
     match answer:
         case Allow(value=value):
-            wanted = _WANTED.get(moment)
-            if wanted is None or isinstance(value, wanted[0]) or value is UNCHANGED:
-                return None
-            return (
-                f"The rule {name} replaced the value at {moment} by {_type(value)}, where only {wanted[1]} "
-                "can stand."
-            )
+            return _replacement(name, answer, value, moment)
         case Deny(reason=reason):
             return None if _spoken(reason) else f"The rule {name} denied without a reason."
         case Ask(question=question, detail=detail):

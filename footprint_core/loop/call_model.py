@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 
 import msgspec
@@ -13,10 +12,8 @@ from footprint_core.errors import ProviderError
 from footprint_core.events import TokenStreamed
 from footprint_core.facts import ModelAsked, ModelFailed, ModelReplied, Route
 from footprint_core.loop.turn import Turn
-from footprint_core.messages import ToolCall
+from footprint_core.messages import ToolCall, harmless_id
 from footprint_core.providers.port import Completed, ModelRequest
-
-_CALL_ID = re.compile(r"[\w.:-]{1,64}")
 
 
 async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
@@ -56,7 +53,7 @@ async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
         response_id=completed.response_id,
         response_model=completed.response_model,
         first_chunk_us=first_chunk,
-        text=completed.text,
+        text=plain.detach(completed.text),
         calls=_usable(completed.tool_calls, iteration),
     )
     turn.writer.note(replied)
@@ -132,14 +129,14 @@ def _usable(calls: tuple[ToolCall, ...], iteration: int) -> tuple[ToolCall, ...]
 
     A model repeats ids, and can hide content in them.
     """
-    if len(calls) == 1 and _CALL_ID.fullmatch(calls[0].id) and calls[0].name.isascii():
+    if len(calls) == 1 and harmless_id(calls[0].id) and calls[0].name.isascii():
         return calls
     seen: set[str] = set()
     usable: list[ToolCall] = []
     for index, call in enumerate(calls):
         # A lone surrogate in a name could not be written.
         call = msgspec.structs.replace(call, name=plain.detach(call.name))  # noqa: PLW2901 - the same call
-        harmless = _CALL_ID.fullmatch(call.id) is not None
+        harmless = harmless_id(call.id)
         if harmless and call.id not in seen:
             seen.add(call.id)
             usable.append(call)

@@ -31,7 +31,6 @@ async def take_call(turn: Turn, index: int) -> Question | None:
     """Take up one call."""
     state = turn.state
     call = state.calls[index]
-    turn.stage = "before-tool"
     tool = turn.spec.tools.get(call.name)
     turn.writer.note(
         CallTaken(
@@ -52,8 +51,8 @@ async def take_call(turn: Turn, index: int) -> Question | None:
     args = _decoded(call)
     if not plain.is_object(args):
         text = (
-            f"The arguments for {call.name} are not valid, so it was not run. (arguments): expected object, "
-            f"got {plain.json_type(args)}."
+            f"The arguments for {call.name} are not valid, so it was not run. (arguments): expected a "
+            f"JSON object, got {plain.json_type(args)}."
         )
         answer_refused(turn, call, {}, Refusing(status="invalid", text=text, issues=1))
         return None
@@ -77,6 +76,7 @@ async def decide(
 
     `changed` says whether `args` are no longer what the model sent.
     """
+    turn.stage = "before-tool"
     call = turn.state.calls[index]
     subject = subject_of(turn, call)
     links = turn.spec.chains.calls

@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
+from footprint_core import plain
 from footprint_core.decisions import Decision
 from footprint_core.facts import PauseOpened, SegmentEnded
 from footprint_core.loop.turn import Question, Turn
 from footprint_core.messages import Messages
-from footprint_core.tools.tool import Checked, invalid_text
+from footprint_core.tools.tool import Checked, checked, invalid_text
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,10 +47,11 @@ async def open_pause(
     # pydantic is loaded by the first pause of a process, not by the import of the package.
     from footprint_core.pause.checkpoint import digest, new_salt
 
-    pause_id = turn.spec.new_id()
-    salt = new_salt()
-    over = digest(salt, question.tool_name, question.tool_source, question.args)
-    opened = turn.writer.now()
+    args_problem = _args_problem(turn, question)
+    pause_id, salt = turn.spec.new_id(), new_salt()
+    checkpoint = _checkpoint(turn, question, origin, pause_id)
+    over = digest(salt, checkpoint)
+    checkpoint.update(salt=salt, digest=over)
     turn.writer.note(
         PauseOpened(
             pause_id=pause_id,
@@ -64,25 +66,29 @@ async def open_pause(
         )
     )
     turn.writer.note(end())
-    checkpoint = _checkpoint(turn, question, origin)
-    checkpoint.update(pause_id=pause_id, salt=salt, digest=over, opened_us=opened)
     await turn.writer.commit(checkpoint, pause_id=pause_id)
     rows = [msgspec.to_builtins(row) for row in (*origin.rows, *turn.writer.decisions())]
     return PausedRun(
         question=question,
         pause_id=pause_id,
         checkpoint={**checkpoint, "rows": rows},
-        args_problem=_args_problem(turn, question),
+        args_problem=args_problem,
     )
 
 
-def _checkpoint(turn: Turn, question: Question, origin: Origin) -> dict[str, Any]:
+# The pause and the end of the segment come behind what is noted when the checkpoint is made.
+_FACTS_BEHIND = 2
+
+
+def _checkpoint(turn: Turn, question: Question, origin: Origin, pause_id: str) -> dict[str, Any]:
     trace = turn.writer.trace
     return {
         "version": 1,
+        "pause_id": pause_id,
+        "opened_us": turn.writer.now(),
         "run_id": turn.writer.run_id,
         "segment": turn.writer.segment,
-        "position": turn.writer.position,
+        "position": turn.writer.position + _FACTS_BEHIND,
         "agent_id": turn.spec.agent_id,
         "conversation_id": origin.conversation_id,
         "rules": {moment: list(names) for moment, names in turn.spec.rule_names().items()},
@@ -94,12 +100,12 @@ def _checkpoint(turn: Turn, question: Question, origin: Origin) -> dict[str, Any
             "call_id": question.call_id,
             "tool_name": question.tool_name,
             "tool_source": question.tool_source,
-            "args": question.args,
+            "args": plain.copy(question.args),
             "kind": question.kind,
             "middleware": question.middleware,
             "link": question.link,
             "question": question.question,
-            "detail": question.detail,
+            "detail": plain.copy(question.detail),
         },
         "state": turn.state.to_plain(),
         "before": msgspec.to_builtins(origin.before[:]),
@@ -111,5 +117,5 @@ def _args_problem(turn: Turn, question: Question) -> str | None:
     tool = turn.spec.tools.get(question.tool_name)
     if tool is None:
         return f"There is no tool called {question.tool_name}."
-    checked = tool.check(dict(question.args))
-    return None if isinstance(checked, Checked) else invalid_text(tool.name, checked)
+    found = checked(tool, question.args)
+    return None if isinstance(found, Checked) else invalid_text(tool.name, found)

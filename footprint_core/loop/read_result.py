@@ -34,6 +34,7 @@ class Refusing(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     rule: str | None = None
     issues: int | None = None
+    args_changed: bool = False
 
 
 async def read_result(turn: Turn, call: ToolCall, subject: Subject, ran: Ran, *, changed: bool) -> None:
@@ -43,11 +44,12 @@ async def read_result(turn: Turn, call: ToolCall, subject: Subject, ran: Ran, *,
     result: Json = ran.result
     text: Json = msgspec.UNSET
     rule: str | None = None
+    refused = False
     status: CallStatus = "failed" if ran.failed else "ran"
     if links:
         walked = await walk_result(links, subject, ran.args, ran.result, turn.writer, failed=ran.failed)
         if isinstance(walked, Refused):
-            result, rule, text = walked.reason, walked.rule, walked.reason
+            result, rule, text, refused = walked.reason, walked.rule, walked.reason, True
         elif walked.changed:
             result, rule, text = walked.result, walked.rule, plain.rendered(walked.result)
     known = len(ran.args.keys() & ran.tool.keys)
@@ -68,6 +70,7 @@ async def read_result(turn: Turn, call: ToolCall, subject: Subject, ran: Ran, *,
             decided_by_rule=rule,
             error_class=ran.error_class,
             duration_us=ran.duration_us,
+            refused=refused,
             text=text,
         )
     )
@@ -86,13 +89,14 @@ def answer_refused(turn: Turn, call: ToolCall, args: ToolArgs, refusing: Refusin
             tool_type="function" if tool is None else tool.type,
             status=refusing.status,
             executed=False,
-            args_changed=False,
+            args_changed=refusing.args_changed,
             args_known_keys=known,
             args_unknown_keys=len(args) - known,
             result_type="string",
             result_bytes=plain.size(text),
             tool_source=None if tool is None else tool.source,
             decided_by_rule=refusing.rule,
+            refused=True,
             issues=refusing.issues,
             text=text,
         )

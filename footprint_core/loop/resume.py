@@ -53,6 +53,7 @@ async def resume_run(turn: Turn, answering: Answering) -> Ending:
     )
     turn.writer.note(_row(turn, answering))
     await turn.writer.commit()
+    turn.stage = "before-tool"
     if person.approved:
         changed = not plain.same(call.args, answering.args)
         question = await decide(

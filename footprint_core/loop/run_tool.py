@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable
-from typing import cast
 
 import msgspec
 
@@ -19,7 +18,7 @@ from footprint_core.messages import ToolCall
 from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
 from footprint_core.threads import THREADS, Settled
-from footprint_core.tools.tool import Checked, Tool, ToolContext, invalid_text
+from footprint_core.tools.tool import Checked, Tool, ToolContext, checked, invalid_text
 
 
 async def run_tool(turn: Turn, call: ToolCall, subject: Subject, args: ToolArgs, *, changed: bool) -> None:
@@ -29,31 +28,31 @@ async def run_tool(turn: Turn, call: ToolCall, subject: Subject, args: ToolArgs,
         text = f"There is no tool called {call.name}, so nothing was run; use one of the tools offered."
         answer_refused(turn, call, args, Refusing(status="unknown", text=text))
         return
-    # The check may keep what it is given, and a tool may change what it gets: both get their own.
-    checked = tool.check(plain.copy(args))
-    if not isinstance(checked, Checked):
-        text = invalid_text(tool.name, checked)
-        answer_refused(turn, call, args, Refusing(status="invalid", text=text, issues=len(checked)))
+    found = checked(tool, args)
+    if not isinstance(found, Checked):
+        text = invalid_text(tool.name, found)
+        refusing = Refusing(status="invalid", text=text, issues=len(found), args_changed=changed)
+        answer_refused(turn, call, args, refusing)
         return
     intended = ToolIntended(
         iteration=subject.iteration,
         call_id=call.id,
         tool_name=tool.name,
         tool_source=tool.source,
-        args=checked.args,
+        args=found.args,
     )
     position = turn.writer.note(intended)
     await turn.writer.commit()
     turn.stage = "tool"
-    ran = await _run(turn, tool, subject, checked, position)
+    ran = await _run(turn, tool, subject, found, position)
     if turn.spec.chains.results:
         # A result rule may take its time; what the tool did is on record before one is asked.
         await turn.writer.commit()
     await read_result(turn, call, subject, ran, changed=changed)
 
 
-async def _run(turn: Turn, tool: Tool, subject: Subject, checked: Checked, position: int) -> Ran:
-    kwargs = checked.kwargs
+async def _run(turn: Turn, tool: Tool, subject: Subject, found: Checked, position: int) -> Ran:
+    kwargs = found.kwargs
     if tool.context_parameter is not None:
         kwargs[tool.context_parameter] = ToolContext(
             run_id=turn.writer.run_id,
@@ -63,19 +62,22 @@ async def _run(turn: Turn, tool: Tool, subject: Subject, checked: Checked, posit
             identity=plain.copy(turn.identity),
         )
     began = time.perf_counter_ns()
-    value, error = await _body(turn, tool, subject, kwargs)
-    if isinstance(error, asyncio.CancelledError):
+    ended = await _body(turn, tool, subject, kwargs)
+    error = ended.error
+    if isinstance(error, KeyboardInterrupt | SystemExit | _LeftRunning):
+        raise error
+    if isinstance(error, asyncio.CancelledError) and _cancelled():
         turn.writer.note(_finished(tool, subject, began, error_class="CancelledError", cancelled=True))
         raise error
-    if isinstance(error, KeyboardInterrupt | SystemExit):
-        raise error
     error_class = None if error is None else type(error).__name__
-    result = plain.detach(value if error is None else _message(error))
+    result = plain.detach(ended.value if error is None else _message(error))
     finished = _finished(tool, subject, began, error_class=error_class, result=result)
     turn.writer.note(finished)
+    if ended.cancelled is not None:
+        raise ended.cancelled
     return Ran(
         tool=tool,
-        args=checked.args,
+        args=found.args,
         result=result,
         failed=error_class is not None,
         error_class=error_class,
@@ -112,20 +114,62 @@ def _finished(
     )
 
 
-async def _body(turn: Turn, tool: Tool, subject: Subject, kwargs: dict[str, object]) -> Settled:
+class _Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How a body ended: what it returned or raised, and the cancellation that waited for it."""
+
+    value: object = None
+    error: BaseException | None = None
+    cancelled: asyncio.CancelledError | None = None
+
+
+class _LeftRunning(asyncio.CancelledError):
+    """A second cancellation came while a thread was waited for; nobody knows how its body ends."""
+
+
+def _cancelled() -> bool:
+    """Whether this task is being cancelled; a tool can raise the same error by itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _body(turn: Turn, tool: Tool, subject: Subject, kwargs: dict[str, object]) -> _Ended:
     """Run the body. What it raises is handed back: a StopIteration could not leave a coroutine as itself."""
     run_id, segment = turn.writer.run_id, turn.writer.segment
     enclose = turn.audience.enclose
     try:
-        if tool.is_async:
+        if tool.is_async or tool.inline or turn.inline:
             with enclose("tool", run_id, segment, subject.iteration, subject.call_id):
-                return await cast("Awaitable[object]", tool.body(**kwargs)), None
+                value = tool.body(**kwargs)
+                return _Ended(value=await value if inspect.isawaitable(value) else value)
 
         def enclosed() -> object:
             with enclose("tool", run_id, segment, subject.iteration, subject.call_id):
                 return tool.body(**kwargs)
 
-        value, error = (enclosed(), None) if tool.inline or turn.inline else await THREADS.call(enclosed)
-        return (await value if inspect.isawaitable(value) else value), error
+        ended = await _outcome(THREADS.call(enclosed))
+        if ended.cancelled is None and inspect.isawaitable(ended.value):
+            with enclose("tool", run_id, segment, subject.iteration, subject.call_id):
+                return _Ended(value=await ended.value)
     except BaseException as error:  # noqa: BLE001 - a tool may raise anything, a GeneratorExit too
-        return None, error
+        return _Ended(error=error)
+    else:
+        return ended
+
+
+async def _outcome(running: Awaitable[Settled]) -> _Ended:
+    """Wait for a body in a thread, also when cancelled: it goes on running, and has an outcome then.
+
+    Raises:
+        _LeftRunning: Cancelled a second time while it still ran.
+    """
+    task = asyncio.ensure_future(running)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            if cancelled is not None:
+                raise _LeftRunning from None
+            cancelled = error
+    value, raised = task.result()
+    return _Ended(value=value, error=raised, cancelled=cancelled)

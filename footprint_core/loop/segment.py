@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Literal
 
 import msgspec
 
-from footprint_core.errors import LedgerError, RunError
+from footprint_core.errors import LedgerError, ProviderError, RunError
 from footprint_core.facts import RunConfigured, RunOutcome, SegmentEnded
 from footprint_core.loop.pause import Origin, PausedRun, open_pause
 from footprint_core.loop.turn import Answered, DeniedMessage, Ending, Question, Turn
@@ -29,11 +28,17 @@ async def run_segment(
         await turn.writer.commit()
         turn.writer.correlate()
         ending = await steps(turn)
-        return await _close(turn, ending, began, origin)
     except BaseException as error:
         await _fail(turn, error, began)
-        if isinstance(error, LedgerError | RunError):
-            error.run_id, error.segment = turn.writer.run_id, turn.writer.segment
+        _name(error, turn)
+        raise
+    try:
+        return await _close(turn, ending, began, origin)
+    except BaseException as error:
+        # The end is noted, and there is one; only a ledger that did not take it leaves something to tell.
+        if turn.writer.broken:
+            turn.writer.signal_end(_failed(turn, error, began))
+        _name(error, turn)
         raise
 
 
@@ -52,25 +57,30 @@ async def _close(
     return ending
 
 
+def _name(error: BaseException, turn: Turn) -> None:
+    if isinstance(error, LedgerError | RunError):
+        error.run_id, error.segment = turn.writer.run_id, turn.writer.segment
+
+
 async def _fail(turn: Turn, error: BaseException, began: int) -> None:
     """File how a segment ended that was interrupted; a ledger that takes nothing leaves only signals."""
-    stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | SystemExit)
-    outcome: Literal["cancelled", "failed"] = "cancelled" if stopped else "failed"
-    end = _ended(turn, outcome, began)
-    if not stopped:
-        kind = getattr(error, "error_class", type(error).__name__)
-        end = msgspec.structs.replace(end, error_class=kind, stage=turn.stage)
     if not turn.writer.broken:
-        turn.writer.note(end)
+        stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | SystemExit)
+        turn.writer.note(_ended(turn, "cancelled", began) if stopped else _failed(turn, error, began))
         try:
             await turn.writer.commit()
-        except LedgerError:
-            pass
+        except LedgerError as refused:
+            error = refused
         else:
             return
-    turn.writer.signal_end(
-        msgspec.structs.replace(end, error_class=end.error_class or "LedgerError", stage=turn.stage)
-    )
+    turn.writer.signal_end(_failed(turn, error, began))
+
+
+def _failed(turn: Turn, error: BaseException, began: int) -> SegmentEnded:
+    # The class of a provider's error is more use than that of ours around it. No other error is asked for
+    # one: an attribute of a foreign error can hold anything.
+    kind = error.error_class if isinstance(error, ProviderError) else type(error).__name__
+    return msgspec.structs.replace(_ended(turn, "failed", began), error_class=kind, stage=turn.stage)
 
 
 def _ended(turn: Turn, outcome: RunOutcome, began: int, *, text: str | None = None) -> SegmentEnded:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from footprint_core.errors import RunError
 from footprint_core.loop.turn import Turn
 from footprint_core.window.engine import visited
-from footprint_core.window.strategy import WindowView
+from footprint_core.window.strategy import WindowPlan, WindowView
 
 _VISITS_BEFORE_PINS_STAND_DOWN = 2
 
@@ -24,6 +27,16 @@ def shape_window(turn: Turn) -> None:
         keep_last_tool_results=turn.spec.keep_last_tool_results,
         stand_down=state.held_visits >= _VISITS_BEFORE_PINS_STAND_DOWN,
     )
-    plan = strategy.plan(view)
-    if plan is not None:
-        turn.writer.note(visited(strategy.name, view, plan))
+    try:
+        plan = cast("object", strategy.plan(view))
+    except Exception as error:
+        raise RunError(
+            f"The window strategy {strategy.name} raised {type(error).__name__}; mend it."
+        ) from error
+    if plan is None:
+        return
+    if not isinstance(plan, WindowPlan):
+        raise RunError(
+            f"The window strategy {strategy.name} planned {type(plan).__name__}; return a WindowPlan or None."
+        )
+    turn.writer.note(visited(strategy.name, view, plan))

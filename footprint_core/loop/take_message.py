@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from footprint_core import plain
 from footprint_core.chain.calls import Refused
 from footprint_core.chain.contents import walk_content
 from footprint_core.facts import MessageTaken
@@ -16,6 +17,7 @@ _EMPTY = Messages()
 async def take_message(turn: Turn, text: str, turn_index: int) -> DeniedMessage | None:
     """Let the rules decide about the message, then begin the turn; a refusal enters no conversation."""
     turn.stage = "input"
+    text = plain.detach(text)
     walked = await walk_content(
         turn.spec.chains.contents,
         text,

@@ -1,7 +1,7 @@
 """The checkpoint: a paused run as plain JSON, enough to go on in another process.
 
-The digest covers tool, source and args: `SHA-256(salt || JSON with sorted keys)`, with 16 random bytes
-of salt. Inside a checkpoint it finds accidents; compared with the ledger's record it finds edits.
+The digest covers everything but the rows: `SHA-256(salt || JSON with sorted keys, numbers by value)`, with
+16 random bytes of salt. Inside a checkpoint it finds accidents; the ledger's record of it finds edits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from footprint_core import plain
 from footprint_core.errors import ForeignCheckpointError
 from footprint_core.moments import LoopMoment
-from footprint_core.outcomes import ToolArgs
 
 VERSION = 1
 
@@ -55,7 +54,7 @@ class Checkpoint(_Model):
         conversation_id: The application's conversation, or None.
         rules: The names of the rules per moment, in order.
         salt: Of the digest, hex.
-        digest: Over tool, source and args, hex.
+        digest: Over all of it but the rows, hex.
         trace: The span of the segment: trace id and span id, or None.
         identity: The caller's identity.
         follows: The run before this one in its conversation, or None.
@@ -90,10 +89,13 @@ def new_salt() -> str:
     return os.urandom(16).hex()
 
 
-def digest(salt: str, tool_name: str, tool_source: str | None, args: ToolArgs) -> str:
-    """The digest over what a person is asked about, hex."""
-    body = plain.encode_sorted([tool_name, tool_source, args])
-    return hashlib.sha256(bytes.fromhex(salt) + body).hexdigest()
+def digest(salt: str, body: Mapping[str, Any]) -> str:
+    """The digest over a checkpoint, whether or not its salt, digest and rows are in it; hex."""
+    covered = {name: value for name, value in body.items() if name not in _NOT_COVERED}
+    return hashlib.sha256(bytes.fromhex(salt) + plain.canonical(covered)).hexdigest()
+
+
+_NOT_COVERED = frozenset({"salt", "digest", "rows"})
 
 
 def read_checkpoint(data: object) -> Checkpoint:
@@ -113,9 +115,7 @@ def read_checkpoint(data: object) -> Checkpoint:
         )
     try:
         checkpoint = Checkpoint.model_validate_json(plain.encode(data), strict=True)
-        found = digest(
-            checkpoint.salt, checkpoint.call.tool_name, checkpoint.call.tool_source, checkpoint.call.args
-        )
+        found = digest(checkpoint.salt, data)  # pyright: ignore[reportUnknownArgumentType]
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"][:2])
         raise ForeignCheckpointError(
@@ -127,17 +127,23 @@ def read_checkpoint(data: object) -> Checkpoint:
         ) from None
     if not hmac.compare_digest(found, checkpoint.digest):
         raise ForeignCheckpointError(
-            "The checkpoint's tool, source or args are not what the person was asked about; use the original."
+            "The checkpoint was changed since the person was asked; use the original."
         )
     return checkpoint
 
 
-def refuse_other_rules(checkpoint: Checkpoint, rules: Mapping[LoopMoment, tuple[str, ...]]) -> None:
-    """Refuse a checkpoint of an agent whose rules differ.
+def refuse_other_agent(
+    checkpoint: Checkpoint, agent_id: str, rules: Mapping[LoopMoment, tuple[str, ...]]
+) -> None:
+    """Refuse a checkpoint of another agent, or of one whose rules differ.
 
     Raises:
-        ForeignCheckpointError: They do; the moment is named.
+        ForeignCheckpointError: It is one; the agent or the moment is named.
     """
+    if checkpoint.agent_id != agent_id:
+        raise ForeignCheckpointError(
+            f"The checkpoint belongs to the agent {checkpoint.agent_id!r}, not to {agent_id!r}; resume there."
+        )
     for moment, names in rules.items():
         then = checkpoint.rules.get(moment, [])
         if then != list(names):

@@ -12,7 +12,7 @@ from footprint_core.facts import TraceRef
 from footprint_core.ledger import Ledger
 from footprint_core.messages import AssistantMessage, Messages, ToolMessage, UserMessage
 from footprint_core.moments import LoopMoment
-from footprint_core.pause.checkpoint import Checkpoint, read_checkpoint, refuse_other_rules
+from footprint_core.pause.checkpoint import Checkpoint, read_checkpoint, refuse_other_agent
 from footprint_core.pause.person import Person, read_decision
 from footprint_core.plain import Json
 from footprint_core.state import RunState
@@ -43,7 +43,12 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def restore(
-    data: Mapping[str, Json], answer: object, *, ledger: Ledger, rules: Mapping[LoopMoment, tuple[str, ...]]
+    data: Mapping[str, Json],
+    answer: object,
+    *,
+    ledger: Ledger,
+    agent_id: str,
+    rules: Mapping[LoopMoment, tuple[str, ...]],
 ) -> Restored:
     """Everything a resume needs; whatever refuses it leaves the pause answerable.
 
@@ -53,35 +58,51 @@ async def restore(
         StaleDecisionError: The pause was answered before.
     """
     checkpoint = read_checkpoint(data)
-    refuse_other_rules(checkpoint, rules)
+    refuse_other_agent(checkpoint, agent_id, rules)
     person = read_decision(answer, gate=checkpoint.call.kind, tool_name=checkpoint.call.tool_name)
     standing = await ledger.pause_standing(checkpoint.run_id, checkpoint.pause_id)
-    if standing is not None and standing.answered:
-        raise StaleDecisionError("The pause was answered before; each answer is used once.")
-    if standing is not None and (standing.salt, standing.digest) != (checkpoint.salt, checkpoint.digest):
+    if standing is None:
+        # Going on without a record of the pause, one approval would run a tool once a ledger.
         raise ForeignCheckpointError(
-            "The checkpoint's tool, source or args are not those the ledger recorded; use the original."
+            "The ledger of this agent does not know this pause; resume on the ledger it was opened in."
         )
-    try:
-        state = RunState.from_plain(checkpoint.state)
-        before = msgspec.convert(
-            checkpoint.before, type=tuple[UserMessage | AssistantMessage | ToolMessage, ...]
-        )
-        filed = msgspec.convert(checkpoint.rows, type=tuple[Decision, ...])
-        call = state.calls[checkpoint.call.index]
-    except (msgspec.ValidationError, IndexError):
-        call = None
-        state, before, filed = RunState(), (), ()
-    if call is None or (call.id, call.name) != (checkpoint.call.call_id, checkpoint.call.tool_name):
-        raise ForeignCheckpointError("The checkpoint was damaged; pass pause.checkpoint as it was.")
+    if standing.answered:
+        raise StaleDecisionError("The pause was answered before; each answer is used once.")
+    if (standing.salt, standing.digest) != (checkpoint.salt, checkpoint.digest):
+        raise ForeignCheckpointError("The checkpoint is not the one the ledger recorded; use the original.")
+    state, before = _state(checkpoint, rules["before-tool"])
     trace = checkpoint.trace
     return Restored(
         checkpoint=checkpoint,
         person=person,
         state=state,
-        before=Messages(before),
-        rows=filed if standing is None else ledger.decisions(checkpoint.run_id),
-        position=checkpoint.position if standing is None else standing.position,
-        segment=checkpoint.segment if standing is None else standing.segment,
+        before=before,
+        rows=ledger.decisions(checkpoint.run_id),
+        position=standing.position,
+        segment=standing.segment,
         trace=None if trace is None else TraceRef(trace_id=trace[0], span_id=trace[1]),
     )
+
+
+_Said = tuple[UserMessage | AssistantMessage | ToolMessage, ...]
+
+
+def _state(checkpoint: Checkpoint, links: tuple[str, ...]) -> tuple[RunState, Messages]:
+    """The folded run and the conversation before it, when they fit the call in question."""
+    asked = checkpoint.call
+    try:
+        state = RunState.from_plain(checkpoint.state)
+        before = msgspec.convert(
+            checkpoint.before, type=tuple[UserMessage | AssistantMessage | ToolMessage, ...]
+        )
+    except msgspec.ValidationError:
+        state, before = RunState(), ()
+    calls = state.calls[asked.index : asked.index + 1] if asked.index >= 0 else ()
+    fits = (
+        [(call.id, call.name) for call in calls] == [(asked.call_id, asked.tool_name)]
+        and 0 <= asked.link < len(links)
+        and links[asked.link] == asked.middleware
+    )
+    if not fits:
+        raise ForeignCheckpointError("The checkpoint was damaged; use the original.")
+    return state, Messages(before)

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from footprint_core import plain
 from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
 
@@ -93,9 +94,17 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     type: str = "function"
 
 
+def checked(tool: Tool, args: ToolArgs) -> Checked | tuple[Problem, ...]:
+    """Check arguments with a copy of their own; a check that raises finds them wrong, and is not quoted."""
+    try:
+        return tool.check(plain.copy(args))
+    except Exception:  # noqa: BLE001 - a check of another make may raise anything
+        return (Problem(path="(arguments)", expected="what the tool accepts", came="object"),)
+
+
 def accept_any(args: ToolArgs) -> Checked:
     """A check for tools that take whatever object comes."""
-    return Checked(kwargs={"args": args}, args=args)
+    return Checked(kwargs={"args": plain.copy(args)}, args=args)
 
 
 def invalid_text(tool: str, problems: tuple[Problem, ...]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from footprint_core.errors import RunError
 from footprint_core.facts import Refusal, WindowVisited
 from footprint_core.messages import AssistantMessage, UserMessage
 from footprint_core.window.strategy import WindowPlan, WindowTurn, WindowView
@@ -98,6 +99,11 @@ def visited(strategy: str, view: WindowView, plan: WindowPlan) -> WindowVisited:
     """
     request = current_request(view)
     turns = view.turns
+    if not _is_span(plan.remove, len(turns)):
+        raise RunError(
+            f"The window strategy {strategy} planned to remove turns that are no span of the window; plan "
+            "ascending indices without gaps."
+        )
     broken = [
         _refusal(reason, index, turns)
         for index in plan.remove
@@ -115,6 +121,15 @@ def visited(strategy: str, view: WindowView, plan: WindowPlan) -> WindowVisited:
         refusal = _refusal("replacement-not-smaller", plan.remove[0], turns)
         return _record(strategy, view, plan, (), refusals=(*plan.refusals, refusal))
     return _record(strategy, view, plan, messages, refusals=plan.refusals, notice=notice)
+
+
+def _is_span(remove: tuple[int, ...], turns: int) -> bool:
+    """Whether indices name turns that are there and follow one another."""
+    if not remove:
+        return True
+    return (
+        remove == tuple(range(remove[0], remove[0] + len(remove))) and remove[0] >= 0 and remove[-1] < turns
+    )
 
 
 def _notice(

@@ -264,7 +264,17 @@ def _edit(path: str, value: Any) -> Any:
         _edit("call.index", 7),
         _edit("state", {}),
         _edit("salt", "zz"),
-        _edit("rows", [{}]),
+        _edit("call.link", 1),
+        _edit("call.link", 99),
+        _edit("call.link", -1),
+        _edit("call.middleware", "fee"),
+        _edit("identity", {"user": "root"}),
+        _edit("opened_us", 1),
+        _edit("agent_id", "another"),
+        _edit("run_id", "e" * 32),
+        _edit("pause_id", "e" * 32),
+        _edit("position", 1),
+        _edit("state.messages", []),
         _edit("extra", 1),
         _edit("rules", {"before-tool": ["fee", "four-eyes"]}),
     ],
@@ -283,7 +293,17 @@ def test_a_checkpoint_that_is_not_the_one_given_out_is_refused_and_nothing_runs(
     assert pays.paid == []
 
 
-def test_a_checkpoint_whose_digest_was_made_anew_is_found_by_the_ledgers_record() -> None:
+@pytest.mark.parametrize(
+    "edit",
+    [
+        _edit("call.args", {"amount": 1}),
+        _edit("call.link", 1),
+        _edit("identity", {"user": "root"}),
+        _edit("run_id", "e" * 32),
+        _edit("pause_id", "e" * 32),
+    ],
+)
+def test_a_checkpoint_whose_digest_was_made_anew_is_found_by_the_ledgers_record(edit: Any) -> None:
     from footprint_core.pause.checkpoint import digest
 
     builder, _, pays = story(500)
@@ -291,9 +311,8 @@ def test_a_checkpoint_whose_digest_was_made_anew_is_found_by_the_ledgers_record(
 
     async def go() -> None:
         pause = await paused(agent)
-        forged = through_json(pause.checkpoint)
-        forged["call"]["args"] = {"amount": 1}
-        forged["digest"] = digest(forged["salt"], "pay", None, {"amount": 1})
+        forged = edit(through_json(pause.checkpoint))
+        forged["digest"] = digest(forged["salt"], forged)
         with pytest.raises(ForeignCheckpointError, match="ledger"):
             await agent.resume(forged, YES)
 
@@ -359,3 +378,125 @@ def test_the_events_of_a_pause_and_its_resume_come_in_order() -> None:
         "agent.iteration_end",
         "agent.turn_end",
     ]
+
+
+def test_a_checkpoint_is_refused_on_a_ledger_that_does_not_know_the_pause() -> None:
+    pause = run(paused(story(500)[0].build()))
+    builder, _, pays = story(500)
+    with pytest.raises(ForeignCheckpointError, match="does not know"):
+        run(builder.build().resume(pause.checkpoint, YES))
+    assert pays.paid == []
+
+
+def test_numbers_that_another_language_wrote_differently_are_the_same_checkpoint() -> None:
+    def pay(amount: float) -> float:
+        return amount
+
+    replies = [reply(calls=[call("c0", "pay", {"amount": 500.0})]), reply(text="done")]
+    builder, _ = describe(replies, pay, act={"before_tool": [four_eyes]})
+    agent = builder.build()
+
+    async def go() -> None:
+        text = json.dumps((await paused(agent)).checkpoint)
+        assert "500.0" in text
+        whole = json.loads(text, parse_float=lambda number: int(float(number)))
+        assert whole["call"]["args"] == {"amount": 500}
+        answered(await agent.resume(whole, YES))
+
+    run(go())
+
+
+def test_what_a_caller_does_to_a_pause_changes_neither_checkpoint_nor_ledger() -> None:
+    ledger = MemoryLedger()
+    builder, _, pays = story(500, ledger=ledger)
+    agent = builder.build()
+
+    async def go() -> None:
+        pause = await paused(agent)
+        pause.args["amount"] = 1
+        pause.detail["key"] = 1
+        pause.decisions[0].detail["key"] = 2
+        assert ledger.decisions(pause.run_id)[0].detail == {"key": 500}
+        answered(await agent.resume(pause.checkpoint, YES))
+
+    run(go())
+    assert pays.paid == [499]
+
+
+def test_a_question_that_was_answered_elsewhere_is_no_longer_open_here() -> None:
+    ledger = MemoryLedger()
+    here, elsewhere = story(500, ledger=ledger)[0].build(), story(500, ledger=ledger)[0].build()
+    pause = run(paused(here))
+    run(elsewhere.resume(pause.checkpoint, NO))
+    with pytest.raises(PendingQuestionError):
+        run(here.run("another"))
+    with pytest.raises(StaleDecisionError):
+        run(here.resume(pause.checkpoint, YES))
+    assert answered(run(here.run("another"))).text == "done"
+
+
+def test_a_session_with_a_question_of_its_own_takes_over_no_other_run() -> None:
+    ledger = MemoryLedger()
+    mine, other = story(500, ledger=ledger)[0].build(), story(600, ledger=ledger)[0].build()
+    own, foreign = run(paused(mine)), run(paused(other))
+    with pytest.raises(PendingQuestionError):
+        run(mine.resume(foreign.checkpoint, YES))
+    answered(run(mine.resume(own.checkpoint, NO)))
+
+
+def test_a_turn_paused_elsewhere_and_refused_here_leaves_the_conversation_before_it() -> None:
+    from footprint_core import MessageDeniedError, deny, on_message
+
+    ledger = MemoryLedger()
+    replies = [reply(text="hello"), reply(calls=[call("c0", "pay", {"amount": 500})]), reply(text="a secret")]
+    no_secrets = on_message("no-secrets")(lambda m: deny("no") if "secret" in m.content else allow())
+    act: Any = {"before_tool": [four_eyes], "output": [no_secrets]}
+
+    def agent(said: int) -> Any:
+        builder, model = describe(replies[said:], Pays().tool(), act=act, ledger=ledger)
+        return builder.build(), model
+
+    first, _ = agent(0)
+
+    async def until_asked() -> AskPause:
+        await first.run("hi")
+        outcome = await first.follow_up("pay 500")
+        assert isinstance(outcome, AskPause)
+        return outcome
+
+    pause = run(until_asked())
+    second, model = agent(2)
+    with pytest.raises(MessageDeniedError):
+        run(second.resume(through_json(pause.checkpoint), YES))
+    model._replies = (reply(text="unused"), reply(text="fine"))
+    answered(run(second.follow_up("never mind")))
+    assert [m.text for m in model.requests[-1].messages] == ["hi", "hello", "never mind"]
+
+
+def test_a_resume_whose_answer_was_not_taken_leaves_the_question_open() -> None:
+    from footprint_core import LedgerBusyError
+
+    class Busy(MemoryLedger):
+        busy = False
+
+        def append_inline(self, batch: Any, /) -> Any:
+            if self.busy:
+                raise LedgerBusyError("busy")
+            return super().append_inline(batch)
+
+    ledger = Busy()
+    builder, _, pays = story(500, ledger=ledger)
+    agent = builder.build()
+
+    async def go() -> None:
+        pause = await paused(agent)
+        ledger.busy = True
+        with pytest.raises(LedgerBusyError):
+            await agent.resume(pause.checkpoint, YES)
+        ledger.busy = False
+        with pytest.raises(PendingQuestionError):
+            await agent.run("another")
+        answered(await agent.resume(pause.checkpoint, YES))
+
+    run(go())
+    assert pays.paid == [499]
