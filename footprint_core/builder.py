@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
+from footprint_core import plain
 from footprint_core.act import ActOptions, ResolvedAct, refuse_unknown_keys, resolve_act
 from footprint_core.agent import Agent
 from footprint_core.chain.links import Link, Rule, chains, link
@@ -33,16 +34,22 @@ class AgentBuilder:
         wrap_up: bool,
         keep_last_tool_results: int,
     ) -> None:
-        if not name.strip() or not model.strip():
-            raise BuilderError("Agent.create() needs a name and a model that are not blank.")
+        for word, given in (("name", name), ("model", model)):
+            if not _spoken(given):
+                raise BuilderError(f"Agent.create({word}=...) needs a text that is not blank.")
+        named = _spoken(getattr(provider, "name", None)) and not isinstance(cast("object", provider), type)
+        if not named or not callable(getattr(provider, "reply", None)):
+            raise BuilderError("Agent.create(provider=...) needs an object with a name and a reply() method.")
+        if type(keep_last_tool_results) is not int or keep_last_tool_results < 0:
+            raise BuilderError("keep_last_tool_results counts tools; give a whole number of at least 0.")
         if type(max_iterations) is not int or max_iterations < 1:
             raise BuilderError(
                 "max_iterations counts the model calls of one turn; give a whole number of at least 1."
             )
         self._provider = provider
-        self._model = model
-        self._name = name
-        self._id = id or name
+        self._model: str = plain.detach(model)
+        self._name: str = plain.detach(name)
+        self._id: str = plain.detach(id or name)
         self._max_iterations = max_iterations
         self._wrap_up = wrap_up
         self._keep_last_tool_results = keep_last_tool_results
@@ -56,8 +63,14 @@ class AgentBuilder:
         self._ledger: Ledger | None = None
 
     def system(self, prompt: str) -> AgentBuilder:
-        """Give the system prompt."""
-        self._system = prompt
+        """Give the system prompt.
+
+        Raises:
+            BuilderError: It is no text.
+        """
+        if not isinstance(cast("object", prompt), str):
+            raise BuilderError(f".system() takes the prompt as text, not {type(prompt).__name__}.")
+        self._system = plain.detach(prompt)
         return self
 
     def tool(self, *tools: Tool | Callable[..., object]) -> AgentBuilder:
@@ -68,6 +81,10 @@ class AgentBuilder:
             BuilderError: A function cannot become a tool.
         """
         for given in tools:
+            if isinstance(given, type) or not callable(getattr(given, "body", given)):
+                raise BuilderError(
+                    f".tool() takes functions, one after another, not {_kind(given)}; pass a function."
+                )
             made = given if isinstance(given, Tool) else tool_of(given)
             if made.name in self._tools:
                 raise ShadowedToolError(tool=made.name)
@@ -153,7 +170,13 @@ class AgentBuilder:
         return self
 
     def ledger(self, ledger: Ledger) -> AgentBuilder:
-        """Say where facts are appended; a `MemoryLedger` when it is not said."""
+        """Say where facts are appended; a `MemoryLedger` when it is not said.
+
+        Raises:
+            BuilderError: It is no ledger.
+        """
+        if not callable(getattr(ledger, "append_inline", None)) or isinstance(ledger, type):
+            raise BuilderError(f".ledger() takes a ledger, not {_kind(ledger)}; pass SqliteLedger(path).")
         self._ledger = ledger
         return self
 
@@ -188,3 +211,11 @@ class AgentBuilder:
             wrap_up=self._wrap_up,
             keep_last_tool_results=self._keep_last_tool_results,
         )
+
+
+def _spoken(text: object) -> bool:
+    return isinstance(text, str) and bool(text.strip())
+
+
+def _kind(given: object) -> str:
+    return f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__

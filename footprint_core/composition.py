@@ -28,69 +28,64 @@ def evicted(fact: fa.WindowVisited, at: At) -> tuple[ev.Event, ...]:
 def composed(fact: fa.ModelAsked, at: At) -> tuple[ev.Event, ...]:
     """The slots in order, then the tools that are offered, then the call itself."""
     run_id, segment, sequence, time = at
-    iteration, count = fact.iteration, len(fact.tools)
-    out: list[ev.Event] = []
-    slots: tuple[tuple[ev.Slot, int, int, int], ...] = (
-        (
-            "system-prompt",
-            int(fact.system_chars > 0),
-            int(fact.first and fact.system_chars > 0),
-            fact.system_chars,
-        ),
-        ("messages", fact.messages, fact.new_messages, fact.message_chars),
-        ("tools", count, count if fact.first else 0, fact.tool_chars),
+    offered = ev.ToolsOffered(
+        run_id=run_id,
+        segment=segment,
+        sequence=sequence,
+        time=time,
+        iteration=fact.iteration,
+        offered=fact.tools,
+        count=len(fact.tools),
     )
+    started = ev.IterationStarted(
+        run_id=run_id, segment=segment, sequence=sequence, time=time, iteration=fact.iteration
+    )
+    called = ev.ModelCallStarted(
+        run_id=run_id,
+        segment=segment,
+        sequence=sequence,
+        time=time,
+        iteration=fact.iteration,
+        provider=fact.provider,
+        model=fact.model,
+        server=fact.server,
+        messages_count=fact.messages,
+        tools_count=len(fact.tools),
+    )
+    return (*_slots(fact, at), offered, started, called)
+
+
+def _slots(fact: fa.ModelAsked, at: At) -> list[ev.Event]:
+    """For each slot what it gained since the last call, when it gained something, and how it stands."""
+    run_id, segment, sequence, time = at
+    system, tools = int(fact.system_chars > 0), len(fact.tools)
+    slots: tuple[tuple[ev.Slot, int, int, int], ...] = (
+        ("system-prompt", system, system if fact.first else 0, fact.system_chars),
+        ("messages", fact.messages, fact.new_messages, fact.message_chars),
+        ("tools", tools, tools if fact.first else 0, fact.tool_chars),
+    )
+    out: list[ev.Event] = []
     for slot, pieces, gained, chars in slots:
         if gained > 0:
-            out.append(
-                ev.ContextInjected(
-                    run_id=run_id,
-                    segment=segment,
-                    sequence=sequence,
-                    time=time,
-                    slot=slot,
-                    pieces=gained,
-                    iteration=iteration,
-                )
-            )
-        out.append(
-            ev.SlotComposed(
+            injected = ev.ContextInjected(
                 run_id=run_id,
                 segment=segment,
                 sequence=sequence,
                 time=time,
                 slot=slot,
-                iteration=iteration,
-                pieces=pieces,
-                chars=chars,
+                pieces=gained,
+                iteration=fact.iteration,
             )
-        )
-    out.append(
-        ev.ToolsOffered(
+            out.append(injected)
+        stands = ev.SlotComposed(
             run_id=run_id,
             segment=segment,
             sequence=sequence,
             time=time,
-            iteration=iteration,
-            offered=fact.tools,
-            count=count,
+            slot=slot,
+            iteration=fact.iteration,
+            pieces=pieces,
+            chars=chars,
         )
-    )
-    out.append(
-        ev.IterationStarted(run_id=run_id, segment=segment, sequence=sequence, time=time, iteration=iteration)
-    )
-    out.append(
-        ev.ModelCallStarted(
-            run_id=run_id,
-            segment=segment,
-            sequence=sequence,
-            time=time,
-            iteration=iteration,
-            provider=fact.provider,
-            model=fact.model,
-            server=fact.server,
-            messages_count=fact.messages,
-            tools_count=count,
-        )
-    )
-    return tuple(out)
+        out.append(stands)
+    return out

@@ -7,7 +7,7 @@ None. Names a model chose are shown only when they are 1 to 64 of a harmless alp
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, NoReturn, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -25,8 +25,21 @@ from footprint_core.facts import (
 from footprint_core.moments import LoopMoment
 from footprint_core.plain import JsonType
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
 Slot: TypeAlias = Literal["system-prompt", "messages", "tools"]
 """A part of what the model is shown."""
+
+
+class FrozenDict(dict[_K, _V]):
+    """A dict that cannot be changed: every watcher is handed the same event."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("An event cannot be changed; copy the dict first.")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True):

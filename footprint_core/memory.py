@@ -49,7 +49,7 @@ class MemoryLedger:
         first = batch.entries[0].position
         run = self._runs.get(batch.run_id) or _Run(first)
         if first != run.next_position:
-            raise RunTakenOverError("Another segment of this run was written meanwhile; recover the run.")
+            raise RunTakenOverError("This run was written elsewhere meanwhile; start the turn again.")
         receipt = (
             Receipt(entries=batch.entries, marks={})
             if self._redact is None

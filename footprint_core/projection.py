@@ -78,7 +78,7 @@ def _configured(fact: fa.RunConfigured, at: At) -> ev.Event:
         provider=fact.provider,
         model=fact.model,
         window=fact.window,
-        rules=dict(fact.rules),
+        rules=ev.FrozenDict(fact.rules),
         tools=fact.tools,
         streaming=fact.streaming,
         resumed=fact.resumed,
@@ -121,7 +121,7 @@ def _decided(fact: fa.Decided, at: At, marks: Marks) -> ev.Event:
         shadow=fact.shadow,
         answer=fact.answer,
         error_class=fact.error_class,
-        redactions=redactions or None,
+        redactions=ev.FrozenDict(redactions) if redactions else None,
         row=at[2],
         duration=_seconds(fact.duration_us),
     )

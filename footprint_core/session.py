@@ -55,7 +55,7 @@ class Session:
         self._follows: str | None = None
         self._pending: AskPause | None = None
         self._busy = False
-        self.conversation_id = conversation_id
+        self.conversation_id: str | None = plain.detach(conversation_id)
         self.last_run_id: str | None = None
 
     async def run(self, message: str, *, identity: Json = None) -> Outcome:

@@ -101,7 +101,8 @@ def _replacement(name: str, allowed: Allow[Any], value: object, moment: LoopMome
         return f"The rule {name} changed the value at {moment} without a reason."
     wanted = _WANTED.get(moment)
     if wanted is not None and not isinstance(value, wanted[0]):
-        return f"The rule {name} replaced the value at {moment} by {_type(value)}, where only {wanted[1]} can stand."
+        came = _type(value)
+        return f"The rule {name} replaced the value at {moment} by {came}, where only {wanted[1]} can stand."
     if moment == "before-tool" and not plain.examine(value)[1]:
         return f"The rule {name} replaced the arguments by values JSON cannot hold."
     return None

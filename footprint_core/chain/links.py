@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from footprint_core import plain
 from footprint_core.errors import BuilderError
 from footprint_core.middleware import Phase
 
@@ -66,8 +67,8 @@ def link(rule: Rule, *, guarded: Phase | None = None) -> Link:
         )
     version = getattr(rule, "version", None)
     return Link(
-        name=name,
-        version=None if version is None else str(version),
+        name=plain.detach(name),
+        version=None if version is None else plain.detach(str(version)),
         rule=rule,
         on_tool_call=_hook(rule, "on_tool_call"),
         on_tool_result=_hook(rule, "on_tool_result"),

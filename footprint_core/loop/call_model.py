@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import cast
 
 import msgspec
 
@@ -112,7 +113,16 @@ async def _read(
             chunks += 1
     if completed is None:
         raise EOFError("The provider ended its reply without a Completed.")
+    if not isinstance(cast("object", completed.text), str) or not _are_calls(completed.tool_calls):
+        raise TypeError("The provider's Completed holds a text that is none, or calls that are none.")
     return completed, first_chunk
+
+
+def _are_calls(calls: object) -> bool:
+    return isinstance(calls, tuple) and all(
+        isinstance(call, ToolCall) and isinstance(cast("object", call.args_json), str)
+        for call in cast("tuple[object, ...]", calls)
+    )
 
 
 def _route(turn: Turn, completed: Completed, iteration: int) -> Route:

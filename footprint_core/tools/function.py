@@ -60,6 +60,8 @@ def _made(body: Callable[..., object], *, name: str | None, inline: bool, idempo
         raise BuilderError(
             "A tool's name is 1 to 64 letters, digits, '_', '.' or '-'; give one with tool(name=...)."
         )
+    if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
+        raise BuilderError(f"The tool {called} is a generator, whose body would never run; return a list.")
     hints, defaults, context_parameter = _parameters(body, called)
     adapter = _adapter(called, hints, defaults)
     return Tool(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import subprocess
@@ -35,6 +36,19 @@ def test_a_package_exports_what_it_lists_and_lists_it_in_order(package: str) -> 
         if not name.startswith("_") and name != "annotations" and type(value).__name__ != "module"
     }
     assert imported == set(names)
+
+
+def test_only_the_one_writer_appends_to_a_ledger_and_tells_watchers() -> None:
+    alone = {"append_inline": "footprint_core/commit.py", "publish": "footprint_core/commit.py"}
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            where = path.relative_to(ROOT).as_posix()
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    name = node.func.attr
+                    # A ledger may be written in terms of its own inline append.
+                    of_itself = isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
+                    assert of_itself or alone.get(name, where) == where, f"{where} calls {name}"
 
 
 def test_the_recorders_package_holds_a_docstring_and_nothing_else() -> None:

@@ -14,10 +14,13 @@ from footprint_core import (
     LedgerWriteError,
     MemoryLedger,
     Receipt,
+    RunError,
     allow,
+    ask,
     before_tool,
 )
 from footprint_core.events import FatalError, TurnEnded
+from footprint_core.facts import SegmentEnded
 from footprint_core.providers import call, reply
 from story import Seen, answered, describe, run
 
@@ -143,3 +146,104 @@ def test_rows_are_durable_before_their_events_are_published() -> None:
     run(agent.run("go"))
     assert agent.health().watchers[0].failures == 0
     assert checks.events
+
+
+class Stepping(Slow):
+    """Says which append it is at, so that a test can cancel at exactly that one."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.at = at
+
+    async def append(self, batch: Batch, /) -> Receipt:
+        if self.waited + 1 < self.at:
+            self.waited += 1
+            return MemoryLedger.append_inline(self, batch)
+        return await super().append(batch)
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_turn_cancelled_at_any_commit_ends_exactly_once(at: int, asks: bool) -> None:
+    seen, ledger = Seen(), Stepping(at)
+    acted: list[str] = []
+
+    def pay(amount: int) -> str:
+        acted.append("paid")
+        return "paid"
+
+    rule = before_tool("rule")(lambda _: ask("may I?") if asks else allow())
+    builder, _ = describe(
+        [reply(calls=[call("1", "pay", {"amount": 3})]), reply(text="done")],
+        pay,
+        ledger=ledger,
+        watch=[seen],
+        act={"before_tool": [rule]},
+    )
+    agent = builder.build()
+
+    async def story() -> bool:
+        turn = asyncio.ensure_future(agent.run("go"))
+        reached = asyncio.ensure_future(ledger.appending.wait())
+        await asyncio.wait({turn, reached}, return_when=asyncio.FIRST_COMPLETED)
+        reached.cancel()
+        turn.cancel()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            return True
+        return False
+
+    run(story())
+    entries = ledger.entries(agent.last_run_id or "")
+    ends = [e.fact for e in entries if isinstance(e.fact, SegmentEnded)]
+    assert len(ends) == 1
+    assert entries[-1].fact is ends[0]
+    assert seen.types.count("agent.turn_end") == 1
+    assert seen.types[-1] == "agent.turn_end"
+    intents = sum(type(e.fact).__name__ == "ToolIntended" for e in entries)
+    assert intents >= len(acted)
+
+
+def test_a_foreign_errors_attributes_reach_no_event() -> None:
+    class Mine(Exception):  # noqa: N818 - a user's own
+        error_class = "order 41 of ada@example.com"
+
+    class Breaks:
+        name = "breaks"
+
+        def plan(self, view: Any, /) -> Any:
+            raise Mine
+
+    seen = Seen()
+    builder, _ = describe([reply(text="x")], watch=[seen])
+    with pytest.raises(RunError, match="Mine"):
+        run(builder.window(Breaks()).build().run("go"))
+    assert [e.error_class for e in seen.of(FatalError)] == ["RunError"]
+
+
+def test_a_redactor_that_fails_masks_everything_and_says_so() -> None:
+    class Breaks:
+        def redact(self, fact: Any) -> Any:
+            raise RuntimeError("hunter2")
+
+    ledger = MemoryLedger(redact=Breaks())
+    agent, _, acted = _story(ledger)
+    outcome = answered(run(agent.run("my secret is hunter2")))
+    assert acted == ["paid"]
+    assert "hunter2" not in repr(ledger.entries(outcome.run_id))
+    assert outcome.decisions == ledger.decisions(outcome.run_id)
+
+
+def test_what_a_caller_does_to_a_row_changes_no_ledger() -> None:
+    ledger = MemoryLedger()
+
+    def pay(amount: int) -> str:
+        return "paid"
+
+    act: Any = {"before_tool": [before_tool("less")(lambda _: allow({"amount": 1}, why="less"))]}
+    replies = [reply(calls=[call("1", "pay", {"amount": 3})]), reply(text="done")]
+    builder, _ = describe(replies, pay, ledger=ledger, act=act)
+    outcome = answered(run(builder.build().run("go")))
+    outcome.decisions[0].before["amount"] = "forged"
+    assert ledger.decisions(outcome.run_id)[0].before == {"amount": 3}

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
 
 import pytest
+from pydantic import AfterValidator
 
 from footprint_core import (
     AssistantMessage,
+    BuilderError,
     InvalidRunInputError,
     MemoryLedger,
     NoConversationError,
     ProviderError,
     RunError,
     RunInFlightError,
+    Tool,
+    ToolCall,
     ToolContext,
     ToolMessage,
+    before_tool,
+    deny,
     tool,
 )
-from footprint_core.providers import call, reply
+from footprint_core.providers import Completed, call, reply
+from footprint_core.tools.tool import accept_any
 from story import Seen, answered, describe, run
 
 
@@ -223,8 +233,6 @@ def test_a_budget_without_a_wrap_up_ends_on_the_last_text() -> None:
 
 
 def test_run_sync_runs_plain_tools_in_the_calling_thread_and_refuses_a_running_loop() -> None:
-    import threading
-
     threads: list[int] = []
 
     def where() -> str:
@@ -245,8 +253,6 @@ def test_run_sync_runs_plain_tools_in_the_calling_thread_and_refuses_a_running_l
 
 
 def test_an_inline_tool_runs_on_the_loops_own_thread() -> None:
-    import threading
-
     threads: list[int] = []
 
     @tool(name="quick", inline=True)
@@ -303,3 +309,218 @@ def test_a_cancelled_turn_ends_once_and_its_intent_stays() -> None:
     assert getattr(seen.events[-1], "outcome", None) == "cancelled"
     kinds = [type(e.fact).__name__ for e in ledger.entries(agent.last_run_id or "")]
     assert kinds[-3:] == ["ToolIntended", "ToolFinished", "SegmentEnded"]
+
+
+def _kinds(ledger: MemoryLedger, agent: Any) -> list[str]:
+    return [type(e.fact).__name__ for e in ledger.entries(agent.last_run_id or "")]
+
+
+def test_a_plain_tool_is_waited_for_when_its_turn_is_cancelled_and_its_outcome_is_filed() -> None:
+    entered, leave, ledger = threading.Event(), threading.Event(), MemoryLedger()
+
+    def pay() -> str:
+        entered.set()
+        assert leave.wait(10)
+        return "paid"
+
+    builder, model = describe([reply(calls=[call("1", "pay", {})])], pay, ledger=ledger)
+    agent = builder.build()
+
+    async def story() -> None:
+        turn = asyncio.ensure_future(agent.run("go"))
+        assert await asyncio.to_thread(entered.wait, 10)
+        turn.cancel()
+        await asyncio.sleep(0)
+        assert not turn.done()
+        leave.set()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+
+    run(story())
+    assert _kinds(ledger, agent)[-3:] == ["ToolIntended", "ToolFinished", "SegmentEnded"]
+    finished = ledger.entries(agent.last_run_id or "")[-2].fact
+    assert (getattr(finished, "result", None), getattr(finished, "cancelled", None)) == ("paid", False)
+    assert len(model.requests) == 1
+
+
+def test_a_second_cancellation_stops_waiting_and_leaves_the_call_in_doubt() -> None:
+    entered, leave, ledger = threading.Event(), threading.Event(), MemoryLedger()
+
+    def pay() -> str:
+        entered.set()
+        leave.wait(10)
+        return "paid"
+
+    builder, _ = describe([reply(calls=[call("1", "pay", {})])], pay, ledger=ledger)
+    agent = builder.build()
+
+    async def story() -> None:
+        turn = asyncio.ensure_future(agent.run("go"))
+        assert await asyncio.to_thread(entered.wait, 10)
+        turn.cancel()
+        await asyncio.sleep(0)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        leave.set()
+
+    run(story())
+    assert _kinds(ledger, agent)[-2:] == ["ToolIntended", "SegmentEnded"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_in_a_tool_ends_the_turn_and_is_raised(error: type[BaseException]) -> None:
+    async def stops() -> None:
+        raise error
+
+    ledger = MemoryLedger()
+    builder, _ = describe([reply(calls=[call("1", "stops", {})])], stops, ledger=ledger)
+    agent = builder.build()
+    turn: Any = agent.run("go")
+    with pytest.raises(error):
+        turn.send(None)
+    assert _kinds(ledger, agent)[-2:] == ["ToolIntended", "SegmentEnded"]
+
+
+def test_a_tool_that_raises_a_cancellation_by_itself_is_answered_like_any_that_raised() -> None:
+    async def odd() -> None:
+        raise asyncio.CancelledError
+
+    builder, model = describe([reply(calls=[call("1", "odd", {})]), reply(text="done")], odd)
+    assert answered(run(builder.build().run("go"))).text == "done"
+    assert model.requests[1].messages[-1].text == "CancelledError"
+
+
+def test_arguments_nested_deeper_than_anybody_reads_break_nothing() -> None:
+    def look(q: Any) -> str:
+        return "looked"
+
+    for depth in (700, 5000):
+        text = '{"q":' * depth + "1" + "}" * depth
+        deep = ToolCall(id="1", name="look", args_json=text)
+        builder, model = describe([reply(calls=[deep]), reply(text="done")], look)
+        assert answered(run(builder.build().run("go"))).text == "done"
+        assert isinstance(model.requests[1].messages[-1], ToolMessage)
+
+
+@pytest.mark.parametrize("args", ["{", "[]", "3", "null", '"text"', ""])
+def test_arguments_that_are_no_object_are_refused(args: str) -> None:
+    odd = ToolCall(id="1", name="add", args_json=args)
+    builder, model = describe([reply(calls=[odd]), reply(text="done")], add)
+    assert answered(run(builder.build().run("go"))).text == "done"
+    assert "expected a JSON object" in model.requests[1].messages[-1].text
+
+
+def test_text_that_cannot_be_written_is_mended_where_it_enters() -> None:
+    builder, model = describe([reply(text="bye \udc00")])
+    agent = builder.system("be \ud800 kind").build()
+    outcome = answered(run(agent.run("hi \ud800")))
+    for text in (outcome.text, model.requests[0].system, model.requests[0].messages[0].text):
+        text.encode()
+
+
+def refuses(value: int) -> int:
+    raise RuntimeError(f"secret {value}")
+
+
+def test_a_type_whose_validator_raises_anything_is_invalid_arguments() -> None:
+    def pay(amount: Annotated[int, AfterValidator(refuses)]) -> str:
+        return "paid"
+
+    builder, model = describe([reply(calls=[call("1", "pay", {"amount": 41})]), reply(text="done")], pay)
+    assert answered(run(builder.build().run("go"))).text == "done"
+    text = model.requests[1].messages[-1].text
+    assert "not valid" in text
+    assert "41" not in text
+
+
+class Hostile:
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("mine")
+
+
+class HostileDict(dict[str, Any]):
+    def items(self) -> Any:
+        raise RuntimeError("mine")
+
+
+def _twice_within() -> Any:
+    endless: list[Any] = []
+    endless += [endless, endless]
+    return endless
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Hostile, lambda: HostileDict(a=1), lambda: 10**6000, _twice_within, lambda: {"a": {1, 2}}],
+)
+def test_whatever_a_tool_returns_is_filed_and_read(make: Callable[[], Any]) -> None:
+    def odd() -> Any:
+        return make()
+
+    builder, model = describe([reply(calls=[call("1", "odd", {})]), reply(text="done")], odd)
+    assert answered(run(builder.build().run("go"))).text == "done"
+    model.requests[1].messages[-1].text.encode()
+
+
+def test_a_generator_is_refused_as_a_tool() -> None:
+    def pages() -> Iterator[int]:
+        yield 1
+
+    with pytest.raises(BuilderError, match="generator"):
+        describe([], pages)
+
+
+def test_a_refusal_is_told_from_a_result_that_reads_the_same() -> None:
+    says_the_same: Any = {"before_tool": [before_tool("no")(lambda _: deny("3"))]}
+    for act, refused in ((says_the_same, True), (None, False)):
+        builder, model = describe(
+            [reply(calls=[call("1", "add", {"a": 2})]), reply(text="done")], add, act=act
+        )
+        run(builder.build().run("go"))
+        message = model.requests[1].messages[-1]
+        assert isinstance(message, ToolMessage)
+        assert (message.text, message.refused) == ("3", refused)
+
+
+def test_a_wrap_up_that_asks_for_tools_again_ends_the_turn() -> None:
+    again = [reply(text=f"part {i}", calls=[call(str(i), "add", {"a": i})]) for i in range(3)]
+    builder, model = describe(again, add, max_iterations=2)
+    outcome = answered(run(builder.build().run("go")))
+    assert outcome.text == "part 2"
+    assert outcome.stopped_early is not None
+    assert outcome.stopped_early.pending_tool_calls == 1
+    assert len(model.requests) == 3
+
+
+def test_a_tool_that_takes_any_object_gets_a_copy_of_its_own() -> None:
+    async def scribbles(args: Any) -> str:
+        args["x"] = "forged"
+        return "ok"
+
+    made = Tool(
+        name="any",
+        description="",
+        schema={},
+        keys=frozenset(),
+        check=accept_any,
+        body=scribbles,
+        is_async=True,
+    )
+    ledger = MemoryLedger()
+    builder, _ = describe(
+        [reply(calls=[call("1", "any", {"x": 1})]), reply(text="done")], made, ledger=ledger
+    )
+    outcome = answered(run(builder.build().run("go")))
+    intent = next(e.fact for e in ledger.entries(outcome.run_id) if type(e.fact).__name__ == "ToolIntended")
+    assert getattr(intent, "args", None) == {"x": 1}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [Completed(text=None), Completed(tool_calls=[]), Completed(tool_calls=("call",))],  # type: ignore[arg-type]
+)
+def test_a_provider_that_breaks_its_port_is_an_error_of_the_provider(broken: Completed) -> None:
+    builder, _ = describe([broken])
+    with pytest.raises(ProviderError, match="TypeError"):
+        run(builder.build().run("go"))

@@ -26,6 +26,8 @@ from footprint_core import (
     check_in_approved,
     check_in_declined,
 )
+from footprint_core.clock import AnchoredClock
+from footprint_core.events import PauseResumed
 from footprint_core.providers import call, reply
 from story import Seen, answered, describe, facts_of, run
 
@@ -122,6 +124,23 @@ def test_an_approval_goes_on_behind_the_link_that_asked() -> None:
     assert [r.position for r in rows] == sorted({r.position for r in rows})
     assert {r.segment for r in rows} == {1, 2}
     assert model.requests[1].messages[-1].text == "499"
+
+
+def test_how_long_a_question_was_open_is_told() -> None:
+    seen = Seen()
+    builder, _, _ = story(500, watch=[seen])
+    agent = builder.build()
+
+    async def go() -> None:
+        pause = await paused(agent)
+        while seen.events[-1].time >= AnchoredClock().now():
+            pass
+        await agent.resume(pause.checkpoint, YES)
+
+    run(go())
+    (resumed,) = seen.of(PauseResumed)
+    opened = next(event for event in seen.events if event.type == "pause.request")
+    assert 0 < resumed.paused <= (resumed.time - opened.time) / 1e6 + 0.001
 
 
 def test_a_decline_is_a_denial_the_model_reads_and_nothing_runs() -> None:

@@ -9,8 +9,8 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from footprint_core import ReentrantCallError, Scope, before_tool, deny
-from footprint_core.events import EVENTS, Event, ObserverError
+from footprint_core import BuilderError, ReentrantCallError, Scope, allow, before_tool, deny, on_message
+from footprint_core.events import EVENTS, AgentConfigured, Event, ObserverError, TurnEnded
 from footprint_core.facts import TraceRef
 from footprint_core.providers import call, reply
 from story import Seen, answered, describe, run
@@ -184,3 +184,80 @@ def test_no_event_carries_a_value() -> None:
         run(builder.system(f"{canary} system").build().run(f"{canary} message", identity={"name": canary}))
     assert len(seen.events) > 30
     assert canary.encode() not in msgspec.json.encode(seen.events)
+
+
+def test_a_watcher_whose_id_changes_harms_nothing() -> None:
+    class Shifty(Seen):
+        def on_event(self, event: Event, /) -> None:
+            super().on_event(event)
+            self.id += "x"
+
+    shifty = Shifty("shifty")
+    builder, _ = describe(REPLIES, look, watch=[shifty])
+    agent = builder.build()
+    assert answered(run(agent.run("go"))).text == "done"
+    assert agent.health().watchers[0].watcher == "shifty"
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, GeneratorExit, BaseException])
+def test_whatever_a_watcher_raises_harms_nothing(error: type[BaseException]) -> None:
+    class Throws(Seen):
+        def on_event(self, event: Event, /) -> None:
+            raise error
+
+    builder, _ = describe(REPLIES, look, watch=[Throws("throws")])
+    assert answered(run(builder.build().run("go"))).text == "done"
+
+
+def test_a_watcher_nobody_could_tell_anything_is_refused() -> None:
+    class Awaited(Seen):
+        async def on_event(self, event: Event, /) -> None:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+            super().on_event(event)
+
+    odd: list[Any] = [Awaited("awaited"), type("Class", (Seen,), {"id": "class"})]
+    for watcher in odd:
+        with pytest.raises(BuilderError, match="on_event"):
+            describe(REPLIES, look, watch=[watcher])[0].build()
+
+
+def test_a_correlation_that_is_none_is_ignored() -> None:
+    class Lies(Seen):
+        def correlation(self, run_id: str, segment: int, /) -> Any:
+            return "abc"
+
+    builder, _ = describe(REPLIES, look, watch=[Lies()])
+    assert answered(run(builder.build().run("go"))).text == "done"
+
+
+def test_a_watcher_can_change_an_event_for_nobody() -> None:
+    class Meddles(Seen):
+        def on_event(self, event: Event, /) -> None:
+            rules: Any = getattr(event, "rules", None)
+            if rules is not None:
+                rules["input"] = ()
+
+    seen = Seen()
+    act: Any = {"input": [on_message("rule")(lambda _: allow())]}
+    builder, _ = describe([reply(text="ok")], act=act, watch=[Meddles("meddles"), seen])
+    agent = builder.build()
+    run(agent.run("go"))
+    assert [ref.name for ref in seen.of(AgentConfigured)[0].rules["input"]] == ["rule"]
+    assert agent.health().watchers[0].failures == 1
+
+
+def test_a_turn_that_a_watcher_starts_in_a_task_of_its_own_is_not_inside_it() -> None:
+    other, _ = describe([reply(text="from the other")])
+    started: list[asyncio.Task[Any]] = []
+
+    class Starts(Seen):
+        def on_event(self, event: Event, /) -> None:
+            if isinstance(event, TurnEnded):
+                started.append(asyncio.ensure_future(other.build().run("also")))
+
+    builder, _ = describe([reply(text="ok")], watch=[Starts()])
+
+    async def story() -> None:
+        await builder.build().run("go")
+        assert answered(await started[0]).text == "from the other"
+
+    run(story())

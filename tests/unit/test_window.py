@@ -9,6 +9,7 @@ import pytest
 from footprint_core import (
     AssistantMessage,
     MemoryLedger,
+    RunError,
     ToolMessage,
     UserMessage,
     WindowPlan,
@@ -179,3 +180,36 @@ def test_a_custom_strategy_cannot_break_the_guards(remove: tuple[int, ...]) -> N
     assert request[0].text == "go"
     calls_sent = [c.id for m in request if isinstance(m, AssistantMessage) for c in m.calls]
     assert [m.call_id for m in request if isinstance(m, ToolMessage)] == calls_sent
+
+
+class Plans:
+    """A strategy of somebody's own."""
+
+    name = "own"
+
+    def __init__(self, plan: Any) -> None:
+        self._plan = plan
+
+    def plan(self, view: WindowView, /) -> Any:
+        return self._plan(view)
+
+
+def _raises(_: Any) -> Any:
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (lambda _: WindowPlan(remove=(-1,)), "no span"),
+        (lambda _: WindowPlan(remove=(7,)), "no span"),
+        (lambda _: WindowPlan(remove=(0, 2)), "no span"),
+        (lambda _: 5, "planned int"),
+        (_raises, "raised ZeroDivisionError"),
+    ],
+)
+def test_a_strategy_that_plans_nonsense_is_named_and_removes_nothing(plan: Any, said: str) -> None:
+    builder, model = describe([reply(text="ok")])
+    with pytest.raises(RunError, match=f"own.*{said}"):
+        run(builder.window(Plans(plan)).build().run("go"))
+    assert not model.requests
