@@ -39,7 +39,7 @@ class FrozenDict(dict[_K, _V]):
         raise TypeError("An event cannot be changed; copy the dict first.")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    clear = pop = popitem = setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True):

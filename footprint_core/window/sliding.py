@@ -36,7 +36,9 @@ class SlidingWindow(msgspec.Struct, frozen=True, kw_only=True):
 def sliding_window(*, keep_recent_turns: int) -> SlidingWindow:
     """A window that keeps the `keep_recent_turns` most recent turns, at least 1, and the current request.
 
-    A turn is one user or assistant message with the tool messages that answer it.
+    A turn is one user or assistant message with the tool messages that answer it. Where a window would
+    open with an answer, a notice takes the place of what left; a removal is given up while that notice
+    would be longer than what it replaces.
 
     Raises:
         BuilderError: The number is no whole number of at least 1.
