@@ -119,10 +119,12 @@ async def _read(
 
 
 def _are_calls(calls: object) -> bool:
-    return isinstance(calls, tuple) and all(
-        isinstance(call, ToolCall) and isinstance(cast("object", call.args_json), str)
-        for call in cast("tuple[object, ...]", calls)
-    )
+    if not isinstance(calls, tuple):
+        return False
+    for call in cast("tuple[object, ...]", calls):
+        if not isinstance(call, ToolCall) or not isinstance(cast("object", call.args_json), str):
+            return False
+    return True
 
 
 def _route(turn: Turn, completed: Completed, iteration: int) -> Route:
