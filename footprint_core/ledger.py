@@ -154,12 +154,18 @@ def redacted(fact: Fact, redactor: Redactor) -> tuple[Fact, Marks]:
 
 def mask_all(fact: Fact) -> tuple[Fact, Marks]:
     """The fact with every value masked."""
-    names = [name for name in masked_fields(fact) if getattr(fact, name) is not msgspec.UNSET]
+    names = [name for name in masked_fields(fact) if _holds(getattr(fact, name))]
+    if not names:
+        return fact, ()
     masks: dict[str, Json] = dict.fromkeys(names, REDACTED)
     if "calls" in masks:
         # The calls of a reply stay calls, so that the row can still be read back.
         masks["calls"] = ()
     return msgspec.structs.replace(fact, **masks), tuple((name, FAILED) for name in names)
+
+
+def _holds(value: Json) -> bool:
+    return value is not msgspec.UNSET and value is not None and value != ()
 
 
 def masked_fields(fact: Fact) -> tuple[str, ...]:

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+
+from footprint_core import plain
 
 
 class _Shape(BaseModel):
     # What else stands in a message, a refusal or an audio part, is not played.
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+
+def _joined(content: object) -> object:
+    """The text of a content that is given as parts of text; any other content as it is."""
+    if not plain.is_array(content) or not content:
+        return content
+    texts = [
+        part.get("text") if plain.is_object(part) and part.get("type") == "text" else None for part in content
+    ]
+    found = [text for text in texts if isinstance(text, str)]
+    return "".join(found) if len(found) == len(content) else content
+
+
+_Text: TypeAlias = Annotated[str, BeforeValidator(_joined)]
 
 
 class ChatFunction(_Shape):
@@ -27,24 +43,24 @@ class ChatCall(_Shape):
 
 
 class SystemChat(_Shape):
-    """The system prompt."""
+    """The system prompt, also under its newer name."""
 
-    role: Literal["system"]
-    content: str
+    role: Literal["system", "developer"]
+    content: _Text
 
 
 class UserChat(_Shape):
     """What the user said."""
 
     role: Literal["user"]
-    content: str
+    content: _Text
 
 
 class AssistantChat(_Shape):
     """What the model said, and the calls it asked for."""
 
     role: Literal["assistant"]
-    content: str | None = None
+    content: _Text | None = None
     tool_calls: list[ChatCall] | None = None
 
 
@@ -52,7 +68,7 @@ class ToolChat(_Shape):
     """What a tool gave for a call."""
 
     role: Literal["tool"]
-    content: str
+    content: _Text
     tool_call_id: str
 
 

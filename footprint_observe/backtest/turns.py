@@ -6,11 +6,11 @@ ids repeat in recordings. A recording that lost a message on the way is refused 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from footprint_core import plain
+from footprint_core.messages import harmless_id
 from footprint_observe.backtest.chat import (
     AssistantChat,
     ChatCall,
@@ -19,8 +19,6 @@ from footprint_observe.backtest.chat import (
     ToolChat,
     UserChat,
 )
-
-_HARMLESS_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 
 
 class BrokenRecordingError(Exception):
@@ -150,7 +148,7 @@ class _Reading:
         except (ValueError, RecursionError):
             raise _broken(self._at, "has a call whose arguments are no JSON text", "correct them") from None
         self._calls += 1
-        harmless = _HARMLESS_ID.fullmatch(call.id) is not None
+        harmless = harmless_id(call.id)
         return RecordedCall(
             id=call.id if harmless else f"recorded-{self._calls}",
             name=call.function.name,

@@ -10,6 +10,7 @@ from footprint_core.errors import FootprintError
 from footprint_observe.cli.backtest import backtest
 from footprint_observe.cli.decisions import decisions
 from footprint_observe.cli.demo import demo
+from footprint_observe.cli.output import one_line
 from footprint_observe.cli.runs import runs
 from footprint_observe.cli.show import show
 from footprint_observe.cli.sql import sql
@@ -29,7 +30,7 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except FootprintError as error:
-            raise _Refused(str(error)) from None
+            raise _Refused(one_line(str(error))) from None
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

@@ -23,7 +23,7 @@ from footprint_observe.backtest import (
     read_transcripts,
     run_backtest,
 )
-from footprint_observe.cli.output import COLORS, console, short
+from footprint_observe.cli.output import COLORS, console, counted, notices_of, short
 from footprint_observe.plugins import recorder
 from footprint_observe.store.ledger import SqliteLedger
 
@@ -65,7 +65,7 @@ def backtest(file: str, named: str, path: str, answer: Answering, otlp: str | No
     _say_what_ran(out, report)
     out.print(_row_table(report))
     _say_divergences(out, report)
-    for notice in (notice for watcher in watchers for notice in getattr(watcher, "notices", ())):
+    for notice in notices_of(watchers):
         out.print(short(notice, 200))
     out.print(f"The rows are in [bold]{short(path, 200)}[/]. Ask it anything:")
     out.print(f'  sqlite3 -box {short(path, 200)} "{_TRY}"', soft_wrap=True)
@@ -88,9 +88,10 @@ async def _play(
 
 
 def _say_what_ran(out: Console, report: BacktestReport) -> None:
+    played, asked = counted(report.conversations, "conversation"), counted(report.asked, "question")
     out.print(
-        f"{report.conversations} conversations, {report.runs} messages of users. {report.calls} calls: "
-        f"{report.executed} given their recorded result, {report.refused} refused. {report.asked} questions: "
+        f"{played}, {counted(report.runs, 'message')} of users. {counted(report.calls, 'call')}: "
+        f"{report.executed} given their recorded result, {report.refused} refused. {asked}: "
         f"{report.approved} approved, {report.declined} declined, {report.stopped} left open."
     )
     out.print(
@@ -98,9 +99,16 @@ def _say_what_ran(out: Console, report: BacktestReport) -> None:
         f"message, {report.unanswered_results} behind a result."
     )
     if report.denied_messages or report.denied_answers:
-        out.print(f"{report.denied_messages} messages and {report.denied_answers} answers denied.")
+        messages, answers = (
+            counted(report.denied_messages, "message"),
+            counted(report.denied_answers, "answer"),
+        )
+        out.print(f"{messages} and {answers} denied.")
     if report.unplayed:
-        out.print(f"{report.unplayed} messages of users behind an open question were not played.")
+        were = "was" if report.unplayed == 1 else "were"
+        out.print(
+            f"{counted(report.unplayed, 'message')} of users behind an open question {were} not played."
+        )
 
 
 def _row_table(report: BacktestReport) -> Table:
@@ -123,7 +131,7 @@ def _say_divergences(out: Console, report: BacktestReport) -> None:
     found = report.divergences
     kinds = Counter(divergence.what for divergence in found)
     listed = ", ".join(f"{times} {what}" for what, times in kinds.items())
-    out.print(f"{len(found)} divergences from the recordings{f': {listed}' if listed else ''}.")
+    out.print(f"{counted(len(found), 'divergence')} from the recordings{f': {listed}' if listed else ''}.")
     for one in found[:_SHOWN]:
         about = f", call {short(one.call_id, 64)}" if one.call_id else ""
         rule = f", by {short(one.rule, 40)}" if one.rule else ""

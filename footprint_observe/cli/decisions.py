@@ -10,7 +10,7 @@ from rich.table import Table
 
 from footprint_core.moments import LOOP_MOMENTS
 from footprint_observe.cli.difference import difference
-from footprint_observe.cli.output import console, db_option, outcome_text, short
+from footprint_observe.cli.output import LIMIT, console, db_option, outcome_text, short
 from footprint_observe.query.database import Record
 from footprint_observe.query.decisions import decisions as matching
 from footprint_observe.query.runs import run as one_run
@@ -23,7 +23,7 @@ from footprint_observe.query.runs import run as one_run
 @click.option("--outcome", type=click.Choice(["allow", "deny", "ask"]), help="Only this outcome.")
 @click.option("--moment", type=click.Choice(LOOP_MOMENTS), help="Only this moment.")
 @click.option("--tool", help="Only calls of this tool.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(min=1), help="At most so many.")
+@click.option("--limit", default=50, show_default=True, type=LIMIT, help="At most so many.")
 def decisions(
     path: str,
     run: str | None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Sequence
 from typing import Any, cast
 
 import click
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.panel import Panel
 
 from footprint_core import (
+    Agent,
     Answer,
     AskPause,
     Outcome,
@@ -20,7 +22,7 @@ from footprint_core import (
     check_in_declined,
 )
 from footprint_observe.cli.decisions import decision_table
-from footprint_observe.cli.output import console, db_option, short
+from footprint_observe.cli.output import console, db_option, notices_of, short
 from footprint_observe.demo.refunds import refund_agent
 from footprint_observe.demo.story import MESSAGE, StoryModel
 from footprint_observe.plugins import recorder
@@ -47,27 +49,37 @@ def demo(path: str, answer: str | None, otlp: str | None) -> None:
     watchers = [] if otlp is None else [cast("Watcher", cast("Any", recorder("otel_spans")).to_otlp(otlp))]
     ledger = SqliteLedger(path)
     out.print(Panel(MESSAGE, title="the customer writes", title_align="left"))
-    outcome = asyncio.run(_play(out, ledger, watchers, answer))
+    outcome = _play(out, refund_agent(StoryModel(), ledger, watchers), answer)
     rows = decisions(path, run_id=outcome.run_id)
     out.print(decision_table(rows))
     out.print(Panel(short(outcome.text, 1000), title="the customer reads", title_align="left"))
-    _say_what_next(out, path, outcome.run_id, otlp)
+    _say_what_next(out, path, outcome.run_id)
+    if otlp is not None:
+        _say_what_was_sent(out, otlp, watchers)
 
 
-async def _play(out: Console, ledger: SqliteLedger, watchers: list[Watcher], answer: str | None) -> Answer:
-    async with refund_agent(StoryModel(), ledger, watchers) as agent:
-        outcome: Outcome = await agent.run(MESSAGE)
+def _play(out: Console, agent: Agent, answer: str | None) -> Answer:
+    # The person is asked between two event loops: inside one, the first Ctrl-C would only be noted.
+    try:
+        outcome: Outcome = asyncio.run(_awaited(agent.run(MESSAGE)))
         while isinstance(outcome, AskPause):
-            outcome = await agent.resume(outcome.checkpoint, _decide(out, outcome, answer))
+            decision = _decide(out, outcome, answer)
+            outcome = asyncio.run(_awaited(agent.resume(outcome.checkpoint, decision)))
         return outcome
+    finally:
+        asyncio.run(agent.close())
+
+
+async def _awaited(outcome: Awaitable[Outcome]) -> Outcome:
+    return await outcome
 
 
 def _decide(out: Console, pause: AskPause, answer: str | None) -> PersonDecision:
     """Ask the person at the terminal, unless the answer was given with the command."""
     out.print(
         Panel(
-            f"{short(pause.question, 200)}\n[dim]{pause.tool_name} {short(str(pause.args), 200)}[/]",
-            title=f"{pause.middleware} asks a person",
+            f"{short(pause.question, 200)}\n[dim]{short(pause.tool_name)} {short(str(pause.args), 200)}[/]",
+            title=f"{short(pause.middleware)} asks a person",
             title_align="left",
             border_style="yellow",
         )
@@ -81,9 +93,15 @@ def _decide(out: Console, pause: AskPause, answer: str | None) -> PersonDecision
     return check_in_declined(by="you@terminal")
 
 
-def _say_what_next(out: Console, path: str, run_id: str, otlp: str | None) -> None:
+def _say_what_next(out: Console, path: str, run_id: str) -> None:
     out.print(f"The table was read from [bold]{short(path, 200)}[/], run {run_id}. Ask it anything:")
     for query in _TRY:
         out.print(f'  sqlite3 -box {short(path, 200)} "{query}"', soft_wrap=True)
-    if otlp is not None:
+
+
+def _say_what_was_sent(out: Console, otlp: str, watchers: Sequence[Watcher]) -> None:
+    notices = notices_of(watchers)
+    for notice in notices:
+        out.print(short(notice, 200))
+    if not notices:
         out.print(f"The spans were sent to {short(otlp, 200)}.")

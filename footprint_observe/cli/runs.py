@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from rich.table import Table
 
-from footprint_observe.cli.output import console, db_option, short
+from footprint_observe.cli.output import LIMIT, console, db_option, short
 from footprint_observe.query.runs import runs as newest
 
 _ID = 16
@@ -19,7 +19,7 @@ _OUTCOMES = {"answered": "green", "denied": "red", "failed": "red", "paused": "y
 
 @click.command()
 @db_option
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="At most so many.")
+@click.option("--limit", default=20, show_default=True, type=LIMIT, help="At most so many.")
 def runs(path: str, limit: int) -> None:
     """List the newest runs, newest first."""
     found = newest(path, limit=limit)
@@ -36,7 +36,7 @@ def runs(path: str, limit: int) -> None:
     for run in found:
         color = _OUTCOMES.get(run["outcome"], "")
         table.add_row(
-            run["run_id"][:_ID],
+            short(run["run_id"][:_ID]),
             run["started_at"][5:19].replace("T", " "),
             short(run["agent"], 12),
             f"[{color}]{run['outcome']}[/]" if color else run["outcome"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from sqlite_utils import Database
@@ -23,7 +22,7 @@ def reading(path: str | os.PathLike[str]) -> Generator[Database]:
     Raises:
         LedgerOpenError: There is no ledger at that path, or it cannot be read.
     """
-    connection = open_reader(resolve(Path(path)))
+    connection = open_reader(resolve(path))
     try:
         yield Database(connection)
     finally:

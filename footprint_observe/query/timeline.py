@@ -10,6 +10,7 @@ _TIMELINE = """
 select
   f.position, f.segment, f.kind, f.recorded_us, f.iteration, f.moment, f.middleware, f.outcome, f.changed,
   f.tool_name, f.tool_call_id, f.status, f.answer, f.error_class, f.duration_us,
+  ifnull(json_extract(f.extra, '$.cancelled'), 0) as cancelled,
   (select v.json from vals v where v.fact_id = f.id and v.field = 'why') as why,
   (select v.json from vals v where v.fact_id = f.id and v.field = 'before') as before,
   (select v.json from vals v where v.fact_id = f.id and v.field = 'after') as after,

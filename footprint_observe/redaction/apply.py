@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, NoReturn, cast, get_args
+from typing import Any, NoReturn, cast
 
 import msgspec
 
-from footprint_core.facts import Fact, PauseOpened
-from footprint_core.ledger import Marks
+from footprint_core.facts import Fact
+from footprint_core.ledger import FAILED, REDACTED, Marks, masked_fields
 from footprint_core.messages import ToolCall
 from footprint_core.plain import Json
 from footprint_observe.redaction.detect import Detector
-from footprint_observe.redaction.strategies import FAILED, MASKED
 
 _SHORTEST = 8
 _MAX_DEPTH = 150
 _encode = msgspec.json.Encoder().encode
 _OPENS_JSON = frozenset("{[ \t\r\n")
-_MASKED_JSON = f'"{MASKED}"'
-
-# The salt and the digest of a pause are our own random and hashed bytes; without them nobody can resume.
-_FIELDS: dict[type[Fact], tuple[str, ...]] = {
-    cls: () if cls is PauseOpened else cls.values for cls in get_args(Fact)
-}
+_MASKED_JSON = f'"{REDACTED}"'
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +39,7 @@ def redacted(fact: Fact, rules: Rules) -> tuple[Fact, Marks]:
     """The fact without what the rules mask, and the marks; the fact itself when nothing matched."""
     walk: _Walk | None = None
     changed: dict[str, Json] = {}
-    for name in _FIELDS[type(fact)]:
+    for name in masked_fields(fact):
         value = getattr(fact, name)
         if not _is_there(value):
             continue
@@ -53,21 +47,14 @@ def redacted(fact: Fact, rules: Rules) -> tuple[Fact, Marks]:
         try:
             kept = value if walk.is_plain(value) else walk.value(value, name, 0)
         except Exception:  # noqa: BLE001 - what could not be looked through is not kept
-            kept = MASKED
+            # The calls of a reply stay calls, so that the row can still be read back.
+            kept = () if name == "calls" else REDACTED
             walk.marks[name] = FAILED
         if kept is not value:
             changed[name] = kept
     if walk is None or not changed:
         return fact, ()
     return msgspec.structs.replace(fact, **changed), tuple(walk.marks.items())
-
-
-def masked(fact: Fact) -> tuple[Fact, Marks]:
-    """The fact with every value masked, for when a redactor failed."""
-    names = [name for name in _FIELDS[type(fact)] if _is_there(getattr(fact, name))]
-    if not names:
-        return fact, ()
-    return msgspec.structs.replace(fact, **dict.fromkeys(names, MASKED)), tuple((n, FAILED) for n in names)
 
 
 def _is_there(value: Json) -> bool:
@@ -105,7 +92,7 @@ class _Walk:
 
     def _mask(self, path: str) -> str:
         self.marks[path] = "mask"
-        return MASKED
+        return REDACTED
 
     def _dict(self, value: dict[str, Json], path: str, depth: int) -> Json:
         if depth > _MAX_DEPTH:
@@ -161,7 +148,7 @@ class _Walk:
         for detector in self._rules.detectors:
             for hint in detector.hints:
                 if hint in text:
-                    kept = detector.pattern.sub(MASKED, text)
+                    kept = detector.pattern.sub(REDACTED, text)
                     if kept != text:
                         self._mask(path)
                         text = kept

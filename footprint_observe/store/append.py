@@ -11,10 +11,11 @@ from typing import TypeAlias
 
 from footprint_core.errors import LedgerError, LedgerOpenError, LedgerWriteError
 from footprint_observe.store import failures
-from footprint_observe.store.connect import overwrite_log
 from footprint_observe.store.forked import suspend_when_forking
 from footprint_observe.store.hashing import FIRST, link
+from footprint_observe.store.log import overwrite_log
 from footprint_observe.store.prepare import Prepared
+from footprint_observe.store.presence import OpenedFile
 from footprint_observe.store.schema import HASHED_COLUMNS
 
 Head: TypeAlias = tuple[int, bytes]
@@ -37,13 +38,15 @@ class Appender:
 
     Args:
         opens: Gives the connection, from `open_writer`; asked again after a fork.
+        file: The file that is appended to, which is looked at before every append.
 
     Raises:
         LedgerOpenError: The file cannot be opened.
     """
 
-    def __init__(self, opens: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, opens: Callable[[], sqlite3.Connection], file: OpenedFile) -> None:
         self._opens = opens
+        self._file = file
         self._lock = threading.Lock()
         self._heads: OrderedDict[str, Head] = OrderedDict()
         self._closed = False
@@ -63,6 +66,7 @@ class Appender:
             connection = self._opened()
             if not _begin(connection, 0.0):
                 return False
+            self._file.check()
             self._insert(connection, batch, heads)
             _commit(connection)
         except LedgerError as error:
@@ -94,6 +98,7 @@ class Appender:
                 connection = self._opened()
                 if not _begin(connection, busy_timeout):
                     return [failures.locked_too_long(busy_timeout) for _ in batches]
+                self._file.check()
                 outcomes = [self._within(connection, batch, heads) for batch in batches]
                 _commit(connection)
             except LedgerError as error:
@@ -128,6 +133,8 @@ class Appender:
         if self._connection is None:
             if self._closed:
                 raise failures.closed()
+            # Before it is opened, for a file that is gone would be made again.
+            self._file.check()
             try:
                 self._connection = self._opens()
             except LedgerOpenError as error:

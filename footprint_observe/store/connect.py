@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from footprint_core.errors import LedgerOpenError
 from footprint_observe.store import schema
 from footprint_observe.store.failures import is_busy
+from footprint_observe.store.log import LOG_BYTES, free_bytes, grow_log, log_of
 
 Durability: TypeAlias = Literal["power", "process"]
 """What an append survives: a loss of power, or only the end of the process."""
 
 _SYNCHRONOUS: dict[Durability, str] = {"power": "FULL", "process": "NORMAL"}
-_WAL_BYTES = 4 * 1024 * 1024
 _RETRY_SECONDS = 0.02
+# Reads the file as it lies there: no lock, no log, not one byte or file written.
+_AS_IT_LIES = "mode=ro&immutable=1"
+# An empty ledger, the two files beside it, and a little to append; and only what stands beside it.
+_NEW_BYTES = 512 * 1024
+_BESIDE_BYTES = 64 * 1024
 
 
 def resolve(path: str | os.PathLike[str]) -> Path:
@@ -30,6 +35,12 @@ def resolve(path: str | os.PathLike[str]) -> Path:
     text = os.fspath(path)
     if text in {"", ":memory:"}:
         raise LedgerOpenError("SqliteLedger needs a file; use MemoryLedger() to keep a ledger in memory.")
+    try:
+        is_a_name = b"\0" not in os.fsencode(text)
+    except UnicodeError:
+        is_a_name = False
+    if not is_a_name:
+        raise LedgerOpenError("The path of the ledger is none a file can have; give another.")
     return Path(text).absolute()
 
 
@@ -47,8 +58,9 @@ def open_writer(path: Path, *, durability: Durability, busy_timeout: float) -> s
         LedgerOpenError: The folder, the file or its format is not usable. Nothing was written then.
     """
     _check_folder(path)
-    if path.exists():
+    if _look(path) is not None:
         _probe(path)
+    _check_room(path)
     try:
         connection = sqlite3.connect(
             path, timeout=busy_timeout, isolation_level=None, check_same_thread=False
@@ -72,61 +84,148 @@ def open_reader(path: Path) -> sqlite3.Connection:
     Raises:
         LedgerOpenError: There is no such file, or it is no ledger this release reads.
     """
-    if not path.is_file():
+    found = _look(path)
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        raise _folder(path)
+    if found is None or not stat.S_ISREG(found.st_mode):
         raise LedgerOpenError(f"There is no ledger file {path}; check the path.")
+    if not os.access(path, os.R_OK):
+        raise LedgerOpenError(f"The file {path} cannot be read; change its permissions.")
     # Even reading leaves files beside another program's database, when it uses a log.
     _probe(path)
     try:
-        connection = sqlite3.connect(
-            f"{path.as_uri()}?mode=ro", uri=True, timeout=5.0, isolation_level=None, check_same_thread=False
-        )
+        connection = _reader(path, "mode=ro")
     except sqlite3.Error as error:
-        raise _unusable(path, error) from None
-    try:
-        is_ours = _is_ours(connection, path)
-    except sqlite3.Error as error:
-        connection.close()
-        raise _unusable(path, error) from None
-    except LedgerOpenError:
-        connection.close()
-        raise
-    if not is_ours:
-        connection.close()
+        if not _needs_a_writable_folder(error):
+            raise _unusable(path, error) from None
+        connection = _reader_beside_nothing(path)
+    if connection is None:
         raise LedgerOpenError(f"{path} is an empty database and no ledger; check the path.")
     return connection
 
 
+def is_whole(path: Path) -> bool:
+    """Whether a ledger file has all the pages its first one says it has."""
+    try:
+        connection = _reader(path, _AS_IT_LIES)
+    except (sqlite3.Error, LedgerOpenError):
+        return False
+    if connection is not None:
+        connection.close()
+    return connection is not None
+
+
+def _reader(path: Path, how: str) -> sqlite3.Connection | None:
+    """A connection that can only read; None when the file is an empty database."""
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?{how}", uri=True, timeout=5.0, isolation_level=None, check_same_thread=False
+    )
+    try:
+        is_ours = _is_ours(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    if is_ours:
+        return connection
+    connection.close()
+    return None
+
+
+def _needs_a_writable_folder(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+
+
+def _reader_beside_nothing(path: Path) -> sqlite3.Connection | None:
+    # To read, SQLite makes a file beside the ledger. Where it cannot, the file alone is read: all of it is
+    # there while there is no log.
+    if _size_of(log_of(path)):
+        raise LedgerOpenError(
+            f"{path} has rows in its log that can only be read where its folder can be written to; read it "
+            "as a user who may do that, or copy both files to another folder."
+        )
+    try:
+        return _reader(path, _AS_IT_LIES)
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from None
+
+
+def _look(path: Path) -> os.stat_result | None:
+    """What is at a path; None when nothing is."""
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise LedgerOpenError(
+            f"{path} cannot be looked at ({type(error).__name__}); check the path and the permissions of its "
+            "folders."
+        ) from None
+
+
+def _size_of(path: Path) -> int:
+    found = _look(path)
+    return 0 if found is None else found.st_size
+
+
+def _folder(path: Path) -> LedgerOpenError:
+    return LedgerOpenError(f"{path} is a folder; give the path of a file in it.")
+
+
 def _check_folder(path: Path) -> None:
-    if path.is_dir():
-        raise LedgerOpenError(f"{path} is a folder; give the path of a file in it.")
-    if not path.parent.is_dir():
+    found = _look(path)
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        raise _folder(path)
+    folder = _look(path.parent)
+    if folder is None or not stat.S_ISDIR(folder.st_mode):
         raise LedgerOpenError(f"The folder {path.parent} does not exist; make it first.")
     # SQLite keeps two files beside the ledger, so the folder itself has to be writable.
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise LedgerOpenError(f"The folder {path.parent} cannot be written to; change its permissions.")
-    if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+    if found is not None and not os.access(path, os.R_OK | os.W_OK):
         raise LedgerOpenError(f"The file {path} cannot be read and written; change its permissions.")
 
 
+def _check_room(path: Path) -> None:
+    # Found out halfway, it would leave files that are of no use, and take what room there is.
+    if _look(path.with_name(f"{path.name}-shm")) is not None:
+        return
+    free = free_bytes(path.parent)
+    if free is not None and free < (_NEW_BYTES if _look(path) is None else _BESIDE_BYTES):
+        raise LedgerOpenError(f"The disk of {path.parent} has no room for a ledger; make room on it first.")
+
+
 def _probe(path: Path) -> None:
-    # `immutable` reads the file as it lies there: no lock, no WAL, not one byte or file written. It goes
-    # through SQLite and not through open(), because closing a descriptor of our own would drop the locks
-    # of every other connection this process has on the file.
+    # Through SQLite and not through open(), because closing a descriptor of our own would drop the locks of
+    # every other connection this process has on the file.
     try:
-        connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None)
+        connection = sqlite3.connect(f"{path.as_uri()}?{_AS_IT_LIES}", uri=True, isolation_level=None)
     except sqlite3.Error as error:
         raise _unusable(path, error) from None
+    log_bytes = _size_of(log_of(path))
     try:
         is_ours = _is_ours(connection, path)
     except sqlite3.Error as error:
-        raise _unusable(path, error) from None
+        # A process that died while it moved its log into the file leaves a file that is whole only together
+        # with the log. Whose it is, its first page says: a ledger's is in the file before it has a log.
+        if not log_bytes or not _says_it_is_ours(connection):
+            raise _unusable(path, error) from None
+        is_ours = True
     finally:
         connection.close()
-    log = _log_of(path)
-    if not is_ours and log.exists() and log.stat().st_size:
+    if not is_ours and log_bytes:
         # All there is lies in the log, and opening it for real would move it into the file. A ledger's
         # tables are in its file before it has a log.
         raise LedgerOpenError(f"{path} is a database of another program; give the ledger a file of its own.")
+
+
+def _says_it_is_ours(connection: sqlite3.Connection) -> bool:
+    try:
+        # This lets the first page of a file be read that is shorter than the page says.
+        connection.execute("PRAGMA writable_schema = ON")
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    except sqlite3.Error:
+        return False
+    return bool(application_id == schema.APPLICATION_ID)
 
 
 def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
@@ -152,10 +251,10 @@ def _prepare(connection: sqlite3.Connection, path: Path, durability: Durability,
     if not _is_ours(connection, path):
         _create(connection, path)
     _use_wal(connection, path, deadline)
-    connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+    connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA busy_timeout = 0")
-    _grow_wal(connection, path)
+    grow_log(connection, path, _size_of(log_of(path)))
 
 
 def _use_wal(connection: sqlite3.Connection, path: Path, deadline: float) -> None:
@@ -185,37 +284,6 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def _grow_wal(connection: sqlite3.Connection, path: Path) -> None:
-    # While the log still grows, each commit also journals its new size, which makes it slower.
-    log = _log_of(path)
-    if log.exists() and log.stat().st_size >= _WAL_BYTES:
-        return
-    # When somebody else writes, or the disk is nearly full, the log stays short, which is only slower.
-    with suppress(sqlite3.OperationalError):
-        overwrite_log(connection, _WAL_BYTES)
-
-
-def overwrite_log(connection: sqlite3.Connection, size: int) -> None:
-    """Write `size` bytes to the log behind its last commit, where they belong to none.
-
-    Pages that do not fit the cache go to the log at once, and rolling back leaves them there.
-    """
-    (cache,) = connection.execute("PRAGMA cache_size").fetchone()
-    try:
-        connection.execute("PRAGMA cache_size = 10")
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute("CREATE TABLE filler (bytes)")
-        connection.execute("INSERT INTO filler VALUES (zeroblob(?))", (size,))
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        connection.execute(f"PRAGMA cache_size = {cache}")
-
-
-def _log_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}-wal")
 
 
 def _unusable(path: Path, error: sqlite3.Error) -> LedgerOpenError:

@@ -26,7 +26,9 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 def taken_over() -> RunTakenOverError:
     """The batch does not follow what the file has of its run."""
-    return RunTakenOverError("Another process continued this run, so this one stopped; recover the run.")
+    return RunTakenOverError(
+        "Another process continued this run, so this one stopped; look at it with `footprint show`."
+    )
 
 
 def locked_too_long(seconds: float) -> LedgerBusyError:
@@ -50,9 +52,27 @@ def closed() -> LedgerWriteError:
 
 
 def unwritable(error: BaseException) -> LedgerWriteError:
-    """SQLite, or the making of the row, failed; said by name only, for a message may quote a value."""
-    name = getattr(error, "sqlite_errorname", None) or type(error).__name__
+    """SQLite failed; said by name only, for a message may quote a value."""
+    if isinstance(error, UnicodeError):
+        return unencodable(error)
     return LedgerWriteError(
-        f"The ledger file could not be written ({name}), and nothing of this append is in it; "
-        "check its disk and its permissions, then recover the run."
+        f"The ledger file could not be written ({_name(error)}), and nothing of this append is in it; "
+        "check its disk and its permissions, then start the turn again."
     )
+
+
+def unencodable(error: BaseException) -> LedgerWriteError:
+    """No row could be made of a fact; said by name only."""
+    if isinstance(error, UnicodeError):
+        return LedgerWriteError(
+            f"A text could not be encoded ({_name(error)}), so nothing of this append is in the ledger file; "
+            "give rules, tools and messages only texts that are valid Unicode, without lone surrogates."
+        )
+    return LedgerWriteError(
+        f"A fact could not be made a row ({_name(error)}), so nothing of this append is in the ledger file; "
+        "give rules and tools only values that JSON can hold."
+    )
+
+
+def _name(error: BaseException) -> str:
+    return getattr(error, "sqlite_errorname", None) or type(error).__name__

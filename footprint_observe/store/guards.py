@@ -3,11 +3,21 @@
 `INSERT OR REPLACE` deletes the row in its way without firing delete triggers (while `recursive_triggers`
 is off, the default), through any unique key. So an insert is refused when a row with the same key exists,
 for every unique key there is. Tables and keys are read from the file, so that none can be forgotten.
+
+A row that was added to the end could still do harm: a value that no row commits to would be believed, or
+stand where the next append wants to write, and a row with the greatest id there is would be the last.
 """
 
 from __future__ import annotations
 
 import sqlite3
+
+# SQLite says -1 for an id that was left out, before it gives one.
+_OUT_OF_ORDER = "NEW.id <> -1 AND NEW.id <> (SELECT ifnull(max(id), 0) + 1 FROM facts)"
+_UNCOMMITTED = (
+    "NOT EXISTS (SELECT 1 FROM facts AS f, json_each(f.commitments) AS c "
+    "WHERE f.id = NEW.fact_id AND c.key = NEW.field)"
+)
 
 
 def guards(connection: sqlite3.Connection) -> tuple[str, ...]:
@@ -21,6 +31,14 @@ def guards(connection: sqlite3.Connection) -> tuple[str, ...]:
             _refusing(table, "no_replace", "INSERT", f"WHEN {_any_exists(table, keys)} "),
         )
     return tuple(found)
+
+
+def order_guards() -> tuple[str, ...]:
+    """The `CREATE TRIGGER` statements that let only the next row, and the values it commits to, be added."""
+    return (
+        _refusing("facts", "no_gap", "INSERT", f"WHEN {_OUT_OF_ORDER} ", "a new row follows the last"),
+        _refusing("vals", "no_stray", "INSERT", f"WHEN {_UNCOMMITTED} ", "a value is named by its row"),
+    )
 
 
 def base_tables(connection: sqlite3.Connection) -> tuple[str, ...]:
@@ -58,8 +76,10 @@ def _has_hidden_rowid(connection: sqlite3.Connection, table: str) -> bool:
     return keys != [("INTEGER",)]
 
 
-def _refusing(table: str, name: str, verb: str, when: str = "") -> str:
-    reason = f"footprint: {table} is append-only; rows are never rewritten or deleted"
+def _refusing(
+    table: str, name: str, verb: str, when: str = "", why: str = "rows are never rewritten or deleted"
+) -> str:
+    reason = f"footprint: {table} is append-only; {why}"
     return (
         f"CREATE TRIGGER {table}_{name} BEFORE {verb} ON {table} {when}"
         f"BEGIN SELECT RAISE(ABORT, '{reason}'); END"

@@ -16,13 +16,14 @@ from pathlib import Path
 import msgspec
 
 from footprint_core.decisions import Decision
-from footprint_core.errors import LedgerOpenError
+from footprint_core.errors import LedgerError, LedgerOpenError, LedgerWriteError
 from footprint_core.ledger import Batch, Entry, PauseStanding, Receipt, Redactor
 from footprint_observe.redaction.policy import Redaction
 from footprint_observe.store import failures, forked, read
 from footprint_observe.store.append import Appender
 from footprint_observe.store.connect import Durability, open_reader, open_writer, resolve
 from footprint_observe.store.prepare import prepare
+from footprint_observe.store.presence import OpenedFile
 from footprint_observe.store.writer import Writer
 
 
@@ -65,8 +66,10 @@ class SqliteLedger:
         self._durability: Durability = durability
         self._busy_timeout = busy_timeout
         self._closed = False
+        self._file = OpenedFile(self._path)
         self._by_process: dict[int, _Open] = {}
         self._opened()
+        self._file.check()
 
     @property
     def path(self) -> Path:
@@ -154,13 +157,21 @@ class SqliteLedger:
     def _opened_for(self, batch: Batch) -> _Open:
         if self._closed:
             raise failures.about(failures.closed(), batch.run_id, batch.segment)
-        return self._by_process.get(os.getpid()) or self._opened()
+        try:
+            return self._by_process.get(os.getpid()) or self._opened()
+        except LedgerError as error:
+            failure = LedgerWriteError(str(error))
+        raise failures.about(failure, batch.run_id, batch.segment)
 
     def _opened(self) -> _Open:
         for parent in tuple(self._by_process.values()):
             forked.leave_alone(parent.appender)
+            # Before it is opened, for a file that is gone would be made again.
+            self._file.check()
         path, durability, busy_timeout = self._path, self._durability, self._busy_timeout
-        appender = Appender(lambda: open_writer(path, durability=durability, busy_timeout=busy_timeout))
+        appender = Appender(
+            lambda: open_writer(path, durability=durability, busy_timeout=busy_timeout), self._file
+        )
         writer = Writer(lambda batches: appender.together(batches, busy_timeout))
         mine = _Open(appender=appender, writer=writer)
         # One step, and no lock: a lock that another thread held when the process forked stays held here.

@@ -6,9 +6,7 @@ import os
 
 import msgspec
 
-from footprint_core.facts import Fact
-from footprint_core.ledger import Batch, Entry, Marks, Receipt, Redactor
-from footprint_observe.redaction.apply import masked
+from footprint_core.ledger import Batch, Entry, Marks, Receipt, Redactor, redacted
 from footprint_observe.store import failures
 from footprint_observe.store.codec import PLANS, columns_of, marks_text, values_of
 from footprint_observe.store.hashing import Columns, commitment, document
@@ -57,7 +55,7 @@ def prepare(batch: Batch, redactor: Redactor) -> Prepared:
     entries: list[Entry] = []
     marks: dict[int, Marks] = {}
     for entry in batch.entries:
-        fact, done = _redacted(entry.fact, redactor)
+        fact, done = redacted(entry.fact, redactor)
         if done:
             marks[entry.position] = done
         kept = entry if fact is entry.fact else Entry(position=entry.position, time=entry.time, fact=fact)
@@ -65,7 +63,7 @@ def prepare(batch: Batch, redactor: Redactor) -> Prepared:
     try:
         rows = _rows(batch, entries, marks)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        failure = failures.unwritable(error)
+        failure = failures.unencodable(error)
     else:
         return Prepared(
             run_id=batch.run_id,
@@ -76,13 +74,6 @@ def prepare(batch: Batch, redactor: Redactor) -> Prepared:
         )
     # Raised out here: an encoding error holds the text it failed on, and would be the context.
     raise failures.about(failure, batch.run_id, batch.segment)
-
-
-def _redacted(fact: Fact, redactor: Redactor) -> tuple[Fact, Marks]:
-    try:
-        return redactor.redact(fact)
-    except Exception:  # noqa: BLE001 - whatever a redactor raises, what it was asked about is not kept
-        return masked(fact)
 
 
 def _rows(batch: Batch, entries: list[Entry], marks: dict[int, Marks]) -> tuple[Row, ...]:

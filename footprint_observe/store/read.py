@@ -18,6 +18,7 @@ _VALS = """
 SELECT v.fact_id, v.field, v.json FROM facts AS f JOIN vals AS v ON v.fact_id = f.id
 WHERE f.run_id = :run
 """
+_DECISION_VALS = f"{_VALS} AND f.kind = 'decision'"
 _STANDING = """
 SELECT
   p.recorded_us,
@@ -41,14 +42,14 @@ _decode_text = msgspec.json.Decoder(str).decode
 
 def entries(connection: sqlite3.Connection, run_id: str) -> tuple[Entry, ...]:
     """The entries of a run as they are kept, in order; none for a run the file does not have."""
-    return tuple(entry for _, entry in _read(connection, run_id, _ROWS))
+    return tuple(entry for _, entry in _read(connection, run_id, _ROWS, _VALS))
 
 
 def decisions(connection: sqlite3.Connection, run_id: str) -> tuple[Decision, ...]:
     """The decision rows of a run, in order."""
     return tuple(
         decision_row(run_id, row["segment"], entry, entry.fact, marks_of(row["redacted"]))
-        for row, entry in _read(connection, run_id, _DECISION_ROWS)
+        for row, entry in _read(connection, run_id, _DECISION_ROWS, _DECISION_VALS)
         if isinstance(entry.fact, Decided)
     )
 
@@ -69,14 +70,16 @@ def pause_standing(connection: sqlite3.Connection, run_id: str, pause_id: str) -
     )
 
 
-def _read(connection: sqlite3.Connection, run_id: str, rows: str) -> Iterator[tuple[sqlite3.Row, Entry]]:
+def _read(
+    connection: sqlite3.Connection, run_id: str, rows: str, vals: str
+) -> Iterator[tuple[sqlite3.Row, Entry]]:
     connection.row_factory = sqlite3.Row
     # One read transaction for both queries, or a row committed between them would come without values.
     connection.execute("BEGIN")
     try:
         found: list[sqlite3.Row] = connection.execute(rows, {"run": run_id}).fetchall()
         values: dict[int, dict[str, str]] = {}
-        for value in connection.execute(_VALS, {"run": run_id}):
+        for value in connection.execute(vals, {"run": run_id}):
             values.setdefault(value["fact_id"], {})[value["field"]] = value["json"]
     finally:
         connection.execute("ROLLBACK")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from footprint_observe.store.guards import guards
+from footprint_observe.store.guards import guards, order_guards
 from footprint_observe.store.views import VIEWS
 
 APPLICATION_ID = 0x46505254
@@ -119,7 +119,7 @@ def create(connection: sqlite3.Connection) -> None:
     """Write the schema into an empty file, inside the transaction the caller has begun."""
     for statement in (*TABLES, *INDEXES):
         connection.execute(statement)
-    for statement in (*guards(connection), *VIEWS):
+    for statement in (*guards(connection), *order_guards(), *VIEWS):
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -18,7 +18,8 @@ def _json(fact: str, field: str) -> str:
 
 
 def _text(fact: str, field: str) -> str:
-    return f"(SELECT v.json ->> '$' FROM vals AS v WHERE v.fact_id = {fact}.id AND v.field = '{field}')"  # noqa: S608 - constants
+    whole = "json_extract(v.json, '$')"
+    return f"(SELECT {whole} FROM vals AS v WHERE v.fact_id = {fact}.id AND v.field = '{field}')"  # noqa: S608 - constants
 
 
 _DECISIONS = f"""
@@ -67,22 +68,22 @@ CREATE VIEW runs AS
 -- One row a run. `id` is its first row, so ordering by id is ordering by start.
 SELECT
   f.id, f.run_id, f.conversation_id,
-  f.extra ->> '$.agent_name' AS agent,
-  f.extra ->> '$.model' AS model,
+  json_extract(f.extra, '$.agent_name') AS agent,
+  json_extract(f.extra, '$.model') AS model,
   {_iso("f.recorded_us")} AS started_at,
   CASE WHEN end.segment = {_LAST_SEGMENT} THEN {_iso("end.recorded_us")} END AS ended_at,
   {_LAST_SEGMENT} AS segments,
   -- how the last segment ended; 'open' while it has not
   CASE WHEN end.segment = {_LAST_SEGMENT} THEN end.outcome ELSE 'open' END AS outcome,
-  end.extra ->> '$.iterations' AS iterations,
-  end.extra ->> '$.input_tokens' AS input_tokens,
-  end.extra ->> '$.output_tokens' AS output_tokens,
+  json_extract(end.extra, '$.iterations') AS iterations,
+  json_extract(end.extra, '$.input_tokens') AS input_tokens,
+  json_extract(end.extra, '$.output_tokens') AS output_tokens,
   {_count("")} AS decisions,
   -- a shadow decision refused nothing and asked nobody
   {_count(" AND +d.outcome = 'deny' AND d.shadow = 0")} AS denials,
   {_count(" AND +d.outcome = 'ask' AND d.shadow = 0")} AS asks,
-  f.extra ->> '$.follows' AS follows,
-  (SELECT v.json ->> '$' FROM vals AS v WHERE v.field = 'text' AND v.fact_id = (
+  json_extract(f.extra, '$.follows') AS follows,
+  (SELECT json_extract(v.json, '$') FROM vals AS v WHERE v.field = 'text' AND v.fact_id = (
     SELECT m.id FROM facts AS m WHERE m.run_id = f.run_id AND m.kind = 'message.taken'
     ORDER BY m.position LIMIT 1
   )) AS question,
@@ -112,6 +113,8 @@ def _of_call(kind: str, order: str) -> str:
 )"""  # noqa: S608 - constants
 
 
+_CANCELLED = "ifnull(json_extract(r.extra, '$.cancelled'), 0)"
+
 _TOOL_CALLS = f"""
 CREATE VIEW tool_calls AS
 -- One row for every call the model asked for, whether it ran or not.
@@ -121,13 +124,14 @@ SELECT
   c.iteration, c.tool_call_id, c.tool_name, c.tool_source,
   {_json("t", "args")} AS args,        -- the args that ran, or were about to
   {_json("r", "result")} AS result,    -- the tool's own result, as it came
-  a.status,                            -- ran, failed, denied, invalid, unknown, blocked or cancelled
-  a.extra ->> '$.executed' AS executed,
-  a.extra ->> '$.decided_by_rule' AS decided_by_rule,
+  -- ran, failed, denied, invalid, unknown, blocked or cancelled
+  ifnull(a.status, CASE WHEN {_CANCELLED} THEN 'cancelled' END) AS status,
+  json_extract(a.extra, '$.executed') AS executed,
+  json_extract(a.extra, '$.decided_by_rule') AS decided_by_rule,
   ifnull(r.error_class, a.error_class) AS error_class,
   r.duration_us,
-  -- 1: about to run and never heard of again, so it may have run
-  t.id IS NOT NULL AND r.id IS NULL AS in_doubt,
+  -- 1: it may have run, for it was about to and was never heard of again, or was cancelled meanwhile
+  t.id IS NOT NULL AND (r.id IS NULL OR {_CANCELLED}) AS in_doubt,
   c.trace_id, c.span_id
 FROM facts AS c
 LEFT JOIN facts AS t ON t.id = {_of_call("tool.intended", "")}
@@ -144,16 +148,16 @@ SELECT
   q.id, q.run_id, q.segment, q.position,
   {_iso("q.recorded_us")} AS recorded_at,
   q.iteration,
-  q.extra ->> '$.provider' AS provider,
-  q.extra ->> '$.model' AS model,
-  q.extra ->> '$.messages' AS messages,
-  r.extra ->> '$.response_model' AS response_model,
-  r.extra ->> '$.response_id' AS response_id,
-  r.extra ->> '$.stop_reason' AS stop_reason,
-  r.extra ->> '$.route' AS route,
-  r.extra ->> '$.call_count' AS calls,
-  r.extra ->> '$.usage.input' AS input_tokens,
-  r.extra ->> '$.usage.output' AS output_tokens,
+  json_extract(q.extra, '$.provider') AS provider,
+  json_extract(q.extra, '$.model') AS model,
+  json_extract(q.extra, '$.messages') AS messages,
+  json_extract(r.extra, '$.response_model') AS response_model,
+  json_extract(r.extra, '$.response_id') AS response_id,
+  json_extract(r.extra, '$.stop_reason') AS stop_reason,
+  json_extract(r.extra, '$.route') AS route,
+  json_extract(r.extra, '$.call_count') AS calls,
+  json_extract(r.extra, '$.usage.input') AS input_tokens,
+  json_extract(r.extra, '$.usage.output') AS output_tokens,
   {_text("r", "text")} AS text,
   r.duration_us, r.error_class,
   q.trace_id, q.span_id
@@ -174,11 +178,11 @@ SELECT
   p.id, p.run_id, p.segment, p.position,
   {_iso("p.recorded_us")} AS opened_at,
   p.pause_id,
-  p.extra ->> '$.pause_kind' AS kind,  -- ask, check-in or human
+  json_extract(p.extra, '$.pause_kind') AS kind,  -- ask, check-in or human
   p.iteration, p.tool_name, p.tool_source, p.tool_call_id, p.middleware,
   a.answer,                            -- approved, declined or value; NULL while nobody answered
   {_iso("a.recorded_us")} AS answered_at,
-  a.extra ->> '$.paused_us' AS paused_us,
+  json_extract(a.extra, '$.paused_us') AS paused_us,
   -- 1: a person can still answer; an abandoned run takes no answer
   a.id IS NULL AND NOT EXISTS (
     SELECT 1 FROM facts AS e WHERE e.run_id = p.run_id AND e.position > p.position
@@ -200,16 +204,16 @@ SELECT
   f.id, f.run_id, f.segment, f.position,
   {_iso("f.recorded_us")} AS recorded_at,
   f.iteration,
-  f.extra ->> '$.strategy' AS strategy,
-  f.extra ->> '$.removed_messages' AS removed_messages,
-  f.extra -> '$.removed' AS removed,
-  f.extra -> '$.refusals' AS refusals,
-  f.extra ->> '$.refusals_more' AS refusals_more,
-  f.extra -> '$.dropped_observations' AS dropped_observations,
-  f.extra -> '$.pinned' AS pinned,
-  f.extra ->> '$.yielded' AS yielded,
-  f.extra ->> '$.stand_down' AS stand_down,
-  f.extra -> '$.figures' AS figures,
+  json_extract(f.extra, '$.strategy') AS strategy,
+  json_extract(f.extra, '$.removed_messages') AS removed_messages,
+  json_extract(f.extra, '$.removed') AS removed,
+  json_extract(f.extra, '$.refusals') AS refusals,
+  json_extract(f.extra, '$.refusals_more') AS refusals_more,
+  json_extract(f.extra, '$.dropped_observations') AS dropped_observations,
+  json_extract(f.extra, '$.pinned') AS pinned,
+  json_extract(f.extra, '$.yielded') AS yielded,
+  json_extract(f.extra, '$.stand_down') AS stand_down,
+  json_extract(f.extra, '$.figures') AS figures,
   {_text("f", "notice")} AS notice,
   f.trace_id, f.span_id
 FROM facts AS f

@@ -67,6 +67,34 @@ def call(arguments: str = "{}") -> dict[str, Any]:
     return {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": function}]}
 
 
+def test_the_newer_name_of_the_system_prompt_and_parts_of_text_are_read(tmp_path: Path) -> None:
+    def parts(*texts: str) -> list[dict[str, str]]:
+        return [{"type": "text", "text": text} for text in texts]
+
+    messages = [
+        {"role": "developer", "content": parts("You ", "look.")},
+        {"role": "user", "content": parts("Hel", "lo")},
+        {**call(), "content": parts("I look.")},
+        {"role": "tool", "tool_call_id": "a", "content": parts("1", "2")},
+        {"role": "assistant", "content": parts("It is ", "12.")},
+    ]
+    path = tmp_path / "c.jsonl"
+    path.write_text(json.dumps({"id": "x", "messages": messages}), encoding="utf-8")
+    (read,) = read_transcripts(path)
+    assert read.system == "You look."
+    (turn,) = read.turns
+    assert turn.text == "Hello"
+    assert [reply.text for reply in turn.replies] == ["I look.", "It is 12."]
+    assert turn.replies[0].calls[0].result == "12"
+
+
+def test_one_of_anything_is_said_in_the_singular(here: Path) -> None:
+    messages = [USER, call(), {"role": "tool", "tool_call_id": "a", "content": "1"}]
+    (here / "one.jsonl").write_text(json.dumps({"id": "x", "messages": messages}), encoding="utf-8")
+    said = " ".join(backtest("one.jsonl", "--rules", RULES, "--db", "out.db").output.split())
+    assert "1 conversation, 1 message of users. 1 call: " in said
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
@@ -83,6 +111,16 @@ def call(arguments: str = "{}") -> dict[str, Any]:
         ),
         (json.dumps({"id": "x", "messages": [{"role": "robot"}]}), "a message 1 that is no chat message"),
         (json.dumps({"id": "x", "messages": [{"role": "user"}]}), "no chat message (see its content)"),
+        *(
+            (json.dumps({"id": "x", "messages": [{**USER, "content": content}]}), "(see its content)")
+            for content in (
+                [],
+                ["Hello"],
+                [{"type": "text"}],
+                [{"type": "text", "text": 1}],
+                [{"type": "text", "text": "Hello"}, {"type": "image_url", "image_url": {"url": "u"}}],
+            )
+        ),
         (json.dumps({"id": "x", "messages": [{**USER, "content": " \n\x1c"}]}), "is the user's, and empty"),
         (json.dumps({"id": "x", "messages": [{"role": "system", "content": "s"}]}), "no message of a user"),
         (json.dumps({"id": "x", "messages": [USER, {"role": "system", "content": "s"}]}), "put it first"),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
+import select
 import shutil
+import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -12,7 +17,20 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from footprint_core.facts import (
+    CallTaken,
+    Decided,
+    Fact,
+    MessageTaken,
+    ModelFailed,
+    RunConfigured,
+    ToolFinished,
+    ToolIntended,
+)
+from footprint_core.ledger import Batch, Entry
+from footprint_observe import SqliteLedger
 from footprint_observe.cli import main
+from footprint_observe.redaction.policy import Redaction
 from otlp_receiver import OtlpReceiver
 
 
@@ -95,6 +113,39 @@ def test_the_demonstration_ships_its_spans(here: Path) -> None:
     assert "middleware.decision refund-ceiling" in names
 
 
+def test_the_demonstration_says_what_was_lost_and_not_that_it_was_sent(here: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
+    said = re.sub(r"\s+", " ", footprint("demo", "--approve", "--otlp", nobody).output)
+    assert "22 spans were lost; look at the collector and its address." in said
+    assert "were sent" not in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of its own")
+def test_the_first_interrupt_at_the_question_ends_the_demonstration(here: Path) -> None:
+    command = shutil.which("footprint", path=str(Path(sys.executable).parent))
+    if command is None:
+        pytest.skip("the package is not installed with its command here")
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        [command, "demo"], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    ) as demo:
+        os.close(theirs)
+        try:
+            said = b""
+            while b"Approve?" not in said:
+                assert select.select([ours], [], [], 60)[0], said
+                said += os.read(ours, 4096)
+            demo.send_signal(signal.SIGINT)
+            assert demo.wait(timeout=20) == 1
+        finally:
+            demo.kill()
+            os.close(ours)
+    # It was closed: nothing stands beside the ledger.
+    assert [path.name for path in here.iterdir()] == ["footprint.db"]
+
+
 def test_runs_decisions_and_a_whole_run_are_shown(here: Path) -> None:
     footprint("demo", "--approve")
     runs = footprint("runs").output
@@ -116,9 +167,120 @@ def test_runs_decisions_and_a_whole_run_are_shown(here: Path) -> None:
 def test_sql_reads_and_cannot_write(here: Path) -> None:
     footprint("demo", "--approve")
     assert footprint("sql", "select count(*) from decisions").output == "count(*)\n12\n"
-    for query in ("delete from facts", "drop view decisions", "create table t (a)", "selec"):
-        assert "correct it" in footprint("sql", query, ok=False).output
+    for query in (
+        "delete from facts",
+        "drop view decisions",
+        "create table t (a)",
+        "selec",
+        "select 1; select 2",
+        "select ?",
+        "select '\udcff'",
+        "select\0 1",
+        "select 1 union\n selec \x1b]0;x\x07",
+        "attach database 'other.db' as other",
+        "attach database 'footprint.db' as other",
+        "vacuum into 'copy.db'",
+        "vacuum",
+    ):
+        said = footprint("sql", query, ok=False).output
+        assert re.fullmatch(r"Error: SQLite does not take that query \([^\n]+\); correct it\.\n", said), said
+        assert "\x1b" not in said
+    for query in ("", " ", "/* nothing */", "begin"):
+        said = footprint("sql", query, ok=False).output
+        assert said == "Error: That query gives no rows; ask one, like `select * from runs`.\n"
     assert _rows(here / "footprint.db") == ROWS
+    assert [path.name for path in here.iterdir()] == ["footprint.db"]
+
+
+def test_a_row_stays_one_line_and_drives_no_terminal(here: Path) -> None:
+    footprint("demo", "--approve")
+    query = "select 'a' || char(9, 10, 13, 27, 155, 8232, 8238) || 'é' as \"x\n\x1by\", null, 1.5, x'00'"
+    said = footprint("sql", query).output
+    assert said == (
+        "x\\n\\x1by\tnull\t1.5\tx'00'\n" + "a\\t\\n\\r\\x1b\\x9b\\u2028\\u202eé\t\t1.5\tb'\\x00'\n"
+    )
+
+
+HOSTILE = "\x1b]0;owned\x07[red]\x9b31m\u202e"
+
+
+def hostile_run() -> None:
+    name = f"tool{HOSTILE}"
+    facts: tuple[Fact, ...] = (
+        RunConfigured(
+            agent_id="a",
+            agent_name=f"agent{HOSTILE}",
+            provider="scripted",
+            model="m",
+            rules={},
+            tools=(),
+            turn_index=1,
+        ),
+        MessageTaken(turn_index=1, message_chars=1, text=f"hello{HOSTILE}"),
+        CallTaken(iteration=1, call_id=f"call{HOSTILE}", tool_name=name),
+        Decided(
+            middleware=f"rule{HOSTILE}",
+            moment="before-tool",
+            iteration=1,
+            outcome="allow",
+            changed=True,
+            why=HOSTILE,
+            before={HOSTILE: 1},
+            after={f"{HOSTILE}\n": 2},
+            tool_name=name,
+            call_id=f"call{HOSTILE}",
+        ),
+        ToolIntended(iteration=1, call_id=f"call{HOSTILE}", tool_name=name, args={"a": HOSTILE}),
+        ToolFinished(
+            iteration=1,
+            call_id=f"call{HOSTILE}",
+            tool_name=name,
+            failed=False,
+            cancelled=True,
+            error_class=f"Error{HOSTILE}",
+            duration_us=1,
+        ),
+        ModelFailed(iteration=1, error_class=f"Error{HOSTILE}", duration_us=1),
+    )
+    ledger = SqliteLedger("footprint.db", redact=Redaction.none())
+    entries = tuple(Entry(position=at, time=at, fact=fact) for at, fact in enumerate(facts, 1))
+    ledger.append_inline(Batch(run_id="abc", segment=1, entries=entries))
+    asyncio.run(ledger.close())
+
+
+@pytest.mark.parametrize(
+    "command", [["runs"], ["decisions"], ["show", "last"], ["sql", "select * from tool_calls"]]
+)
+def test_no_name_a_model_or_a_person_made_up_reaches_the_terminal_raw(here: Path, command: list[str]) -> None:
+    hostile_run()
+    said = footprint(*command).output
+    for character in "\x1b\x07\x9b\u202e":
+        assert character not in said
+    assert "tool" in said or "agent" in said
+
+
+def test_a_tool_that_was_cancelled_while_it_ran_may_have_run(here: Path) -> None:
+    hostile_run()
+    shown = footprint("show", "last").output
+    assert re.sub(r"\s+", " ", shown).count("may have run") == 2
+    assert "cancelled" in shown
+
+
+def test_as_many_rows_as_sqlite_can_count_may_be_asked_for(here: Path) -> None:
+    footprint("demo", "--approve")
+    for command in ("runs", "decisions"):
+        assert footprint(command, "--limit", str(2**63 - 1)).exit_code == 0
+        assert "not in the range" in footprint(command, "--limit", str(2**63), ok=False).output
+
+
+@pytest.mark.parametrize(
+    "command", [["runs"], ["decisions"], ["show", "last"], ["sql", "select 1"], ["demo", "--approve"]]
+)
+def test_what_is_wrong_with_a_path_is_said_the_same_by_every_command(here: Path, command: list[str]) -> None:
+    assert "needs a file" in footprint(*command, "--db", "", ok=False).output
+    assert f"{here} is a folder" in footprint(*command, "--db", str(here), ok=False).output
+    assert "\x1b" not in footprint(*command, "--db", "no/\x1b[31m/x.db", ok=False).output
+    assert list(here.iterdir()) == []
 
 
 def test_the_ledger_is_named_by_option_or_environment(here: Path) -> None:
@@ -129,8 +291,6 @@ def test_the_ledger_is_named_by_option_or_environment(here: Path) -> None:
 
 
 def test_an_empty_ledger_says_that_it_is_empty(here: Path) -> None:
-    from footprint_observe import SqliteLedger
-
     SqliteLedger("footprint.db")
     assert "no run" in footprint("runs").output
 

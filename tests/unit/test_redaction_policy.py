@@ -18,12 +18,11 @@ from footprint_core.facts import (
     RunConfigured,
     ToolIntended,
 )
-from footprint_core.ledger import Redactor
+from footprint_core.ledger import REDACTED, Redactor
 from footprint_core.messages import ToolCall
 from footprint_observe.redaction.apply import Rules, redacted
 from footprint_observe.redaction.detect import Detector
 from footprint_observe.redaction.policy import Redaction
-from footprint_observe.redaction.strategies import MASKED
 
 KEY = "sk-ant-api03-abcDEF123_xyz-789"
 STANDARD: Redactor = Redaction.standard()
@@ -54,13 +53,13 @@ def test_nothing_is_changed_in_place_and_what_matched_nothing_is_shared() -> Non
     args = {"clean": clean, "password": "x"}
     new, _ = kept(args)
     assert args == {"clean": clean, "password": "x"}
-    assert new == {"clean": clean, "password": MASKED}
+    assert new == {"clean": clean, "password": REDACTED}
     assert new["clean"] is clean
 
 
 @pytest.mark.parametrize("value", ["x", "", 7, 1.5, True, False, ["a"], {"a": 1}, []])
 def test_what_stands_under_the_key_of_a_credential_is_masked_whatever_it_is(value: Any) -> None:
-    assert kept({"apiKey": value, "n": 1}) == ({"apiKey": MASKED, "n": 1}, {"args.apiKey": "mask"})
+    assert kept({"apiKey": value, "n": 1}) == ({"apiKey": REDACTED, "n": 1}, {"args.apiKey": "mask"})
 
 
 def test_no_credential_is_no_credential() -> None:
@@ -73,17 +72,17 @@ def test_a_path_says_where_and_never_what() -> None:
         "args.a.0.token": "mask",
         "args.a.1.b": "mask",
         "args": "mask",
-        f"args.{MASKED}.secret": "mask",
+        f"args.{REDACTED}.secret": "mask",
     }
 
 
 def test_only_the_match_goes_from_a_text() -> None:
-    assert kept(f"call it with {KEY}, please") == (f"call it with {MASKED}, please", {"args": "mask"})
+    assert kept(f"call it with {KEY}, please") == (f"call it with {REDACTED}, please", {"args": "mask"})
 
 
 def test_keys_that_were_masked_stay_as_many_as_they_were() -> None:
     other = KEY.replace("789", "790")
-    args, _ = kept({KEY: 1, other: 2, MASKED: 3})
+    args, _ = kept({KEY: 1, other: 2, REDACTED: 3})
     assert sorted(args.values()) == [1, 2, 3]
     assert not any("sk-" in key for key in args)
 
@@ -92,8 +91,8 @@ def test_json_inside_a_text_is_looked_through_and_written_back() -> None:
     inner = json.dumps({"password": "hunter2", "n": 1.0, "deeper": json.dumps([{"token": "t1"}, "é"])})
     args, marks = kept({"body": inner})
     body = json.loads(args["body"])
-    assert body["password"] == MASKED
-    assert json.loads(body["deeper"]) == [{"token": MASKED}, "é"]
+    assert body["password"] == REDACTED
+    assert json.loads(body["deeper"]) == [{"token": REDACTED}, "é"]
     assert marks == {"args.body.password": "mask", "args.body.deeper.0.token": "mask"}
 
 
@@ -122,13 +121,13 @@ def test_an_escape_does_not_hide_a_key() -> None:
 
 def test_an_object_that_has_a_key_twice_is_masked_whole() -> None:
     args, marks = kept({"body": '{"a": {"password": "hunter2"}, "a": 1}'})
-    assert args == {"body": MASKED}
+    assert args == {"body": REDACTED}
     assert marks == {"args.body": "mask"}
 
 
 def test_a_lone_surrogate_in_nested_json_still_can_be_written() -> None:
     args, _ = kept({"body": r'{"password": "x", "s": "\ud800"}'})
-    assert json.loads(args["body"]) == {"password": MASKED, "s": "\ud800"}
+    assert json.loads(args["body"]) == {"password": REDACTED, "s": "\ud800"}
     msgspec.json.encode(args)
 
 
@@ -173,8 +172,8 @@ def test_arguments_a_model_broke_off_are_masked_whole_when_a_key_could_be_in_the
     )
     fact, marks = STANDARD.redact(replied(*calls))
     assert isinstance(fact, ModelReplied)
-    assert [call.args_json for call in fact.calls] == [f'"{MASKED}"', '{"order": "W1', f'"{MASKED}"']
-    assert fact.calls[0].args == MASKED
+    assert [call.args_json for call in fact.calls] == [f'"{REDACTED}"', '{"order": "W1', f'"{REDACTED}"']
+    assert fact.calls[0].args == REDACTED
     assert dict(marks) == {"calls.0.args": "mask", "calls.2.args": "mask"}
 
 
@@ -202,7 +201,7 @@ def test_why_loses_the_match_and_keeps_the_sentence() -> None:
     )
     new, marks = STANDARD.redact(fact)
     assert isinstance(new, Decided)
-    assert new.why == f"the key {MASKED} is not for this"
+    assert new.why == f"the key {REDACTED} is not for this"
     assert new.decided_by == "dana@ops"
     assert dict(marks) == {"why": "mask", "detail.api_key": "mask"}
     assert (new.middleware, new.outcome, new.changed) == (fact.middleware, fact.outcome, fact.changed)
@@ -222,8 +221,8 @@ def test_identity_and_system_are_values_too() -> None:
     )
     new, marks = STANDARD.redact(fact)
     assert isinstance(new, RunConfigured)
-    assert new.identity == {"user": "dana", "session_token": MASKED}
-    assert new.system == f"Use {MASKED}."
+    assert new.identity == {"user": "dana", "session_token": REDACTED}
+    assert new.system == f"Use {REDACTED}."
     assert len(marks) == 2
 
 
@@ -253,8 +252,16 @@ def broken_detector() -> Detector:
 def test_a_rule_that_raises_masks_the_whole_value_and_the_row_says_so(rules: Rules) -> None:
     fact, marks = redacted(intended({"a": "it is hunter2"}), rules)
     assert isinstance(fact, ToolIntended)
-    assert fact.args == MASKED
-    assert marks == (("args", "mask:failed"),)
+    assert fact.args == REDACTED
+    assert marks == (("args", "failed"),)
+
+
+def test_calls_that_could_not_be_looked_through_stay_calls() -> None:
+    rules = Rules(names=raising, name_hints=("hunter",), detectors=())
+    fact, marks = redacted(replied(ToolCall(id="c", name="t", args_json='{"a":"it is hunter2"}')), rules)
+    assert isinstance(fact, ModelReplied)
+    assert fact.calls == ()
+    assert marks == (("calls", "failed"),)
 
 
 def test_a_detector_is_asked_only_about_a_text_that_holds_its_hint() -> None:
@@ -270,7 +277,7 @@ def test_detectors_can_be_added() -> None:
         Rules(names=lambda _: False, name_hints=(), detectors=(word,)),
     )
     assert isinstance(fact, MessageTaken)
-    assert fact.text == f"a {MASKED}"
+    assert fact.text == f"a {REDACTED}"
     assert marks == (("text", "mask"),)
 
 

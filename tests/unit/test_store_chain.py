@@ -184,6 +184,8 @@ def test_a_text_no_file_can_hold_fails_the_batch_and_is_not_in_the_error(tmp_pat
     )
     with pytest.raises(LedgerWriteError) as caught:
         ledger.append_inline(batch("run", bad))
+    assert "could not be encoded (UnicodeEncodeError)" in str(caught.value)
+    assert "disk" not in str(caught.value)
     error: BaseException | None = caught.value
     while error is not None:
         assert "SECRET" not in repr(error)

@@ -167,6 +167,7 @@ FULL: tuple[Fact, ...] = (
         status="failed",
         executed=True,
         args_changed=True,
+        refused=True,
         args_known_keys=2,
         args_unknown_keys=1,
         result_type="opaque",

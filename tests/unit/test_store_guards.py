@@ -14,7 +14,7 @@ import pytest
 
 from footprint_core.facts import Decided, PauseOpened
 from footprint_core.ledger import Batch, Entry
-from footprint_observe.store.guards import base_tables, guards, unique_keys
+from footprint_observe.store.guards import base_tables, guards, order_guards, unique_keys
 from footprint_observe.store.ledger import SqliteLedger
 
 ATTACK = """
@@ -149,7 +149,7 @@ def test_both_tables_and_all_their_keys_are_known(path: Path) -> None:
     assert unique_keys(connection, "facts") == (("id",), ("run_id", "position"))
     assert unique_keys(connection, "vals") == (("fact_id", "field"),)
     triggers = {row[0] for row in connection.execute("SELECT sql FROM sqlite_schema WHERE type = 'trigger'")}
-    assert triggers == set(guards(connection))
+    assert triggers == {*guards(connection), *order_guards()}
     connection.close()
 
 
@@ -158,8 +158,8 @@ def test_another_process_can_put_nothing_in_the_place_of_a_row(path: Path) -> No
     assert len(statements) > 300
     before = dump(path)
     for statement, answer in zip(statements, attacked(path, statements), strict=True):
-        assert "is append-only; rows are never rewritten or deleted" in answer, statement
         assert answer.startswith("footprint: "), statement
+        assert "is append-only; " in answer, statement
     assert dump(path) == before
 
 
@@ -184,6 +184,37 @@ def test_a_new_row_is_still_taken(path: Path) -> None:
         "VALUES ('run', 1, 3, 'note', 1, zeroblob(32), zeroblob(32))"
     )
     assert attacked(path, [insert]) == ["done"]
+
+
+@pytest.mark.parametrize(
+    "insert",
+    [
+        # Values where the next row's would stand, and on a row that has none of that name.
+        "INSERT INTO vals SELECT max(id) + 1, 'system', '\"x\"', zeroblob(16) FROM facts",
+        "INSERT INTO vals VALUES (1, 'decided_by', '\"cfo@ops\"', zeroblob(16))",
+        "INSERT INTO vals VALUES (1, 'before', '1', zeroblob(16))",
+        """INSERT INTO vals VALUES (1, 'detail":"x","why', '1', zeroblob(16))""",
+        "INSERT INTO vals VALUES (99, 'why', '1', zeroblob(16))",
+        # A row behind which no other has a place.
+        *(
+            "INSERT INTO facts (id, run_id, segment, position, kind, recorded_us, prev_hash, hash) "
+            f"VALUES ({key}, 'other', 1, 1, 'note', 1, zeroblob(32), zeroblob(32))"
+            for key in (9223372036854775807, 5)
+        ),
+    ],
+)
+def test_a_stray_row_is_refused_and_appending_goes_on(path: Path, insert: str) -> None:
+    before = dump(path)
+    (answer,) = attacked(path, [insert])
+    assert answer.startswith("footprint: "), answer
+    assert "is append-only" in answer
+    assert dump(path) == before
+    ledger = SqliteLedger(path)
+    fact = Decided(middleware="m", moment="input", iteration=0, outcome="deny", why="no")
+    assert ledger.append_inline(
+        Batch(run_id="run", segment=1, entries=(Entry(position=3, time=3, fact=fact),))
+    )
+    asyncio.run(ledger.close())
 
 
 def test_views_take_no_writes(path: Path) -> None:

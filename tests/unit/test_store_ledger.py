@@ -28,7 +28,9 @@ from footprint_core.facts import (
 )
 from footprint_core.ledger import Batch, Entry, Ledger, Marks, PauseBody, decision_row
 from footprint_observe.redaction.policy import Redaction
+from footprint_observe.store import read
 from footprint_observe.store.append import Appender
+from footprint_observe.store.connect import open_reader
 from footprint_observe.store.ledger import SqliteLedger
 
 TAKEN = CallTaken(iteration=1, call_id="call-1", tool_name="look")
@@ -127,6 +129,28 @@ def test_the_decisions_of_a_run_are_the_rows_of_its_receipts(tmp_path: Path) -> 
     assert ledger.decisions("run")[1].redacted == (("detail.token", "mask"),)
     assert [row.to_dict() for row in ledger.decisions("run")] == [row.to_dict() for row in rows]
     assert ledger.decisions("another") == ()
+    asyncio.run(ledger.close())
+
+
+def test_reading_decisions_reads_no_value_of_anything_else(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "l.db")
+    result = ToolFinished(
+        iteration=1, call_id="c", tool_name="t", failed=False, duration_us=1, result="a long result"
+    )
+    ledger.append_inline(batch("run", result, decided(why="because")))
+    texts: list[bytes] = []
+
+    def noted(text: bytes) -> str:
+        texts.append(text)
+        return text.decode()
+
+    connection = open_reader(tmp_path / "l.db")
+    connection.text_factory = noted
+    (row,) = read.decisions(connection, "run")
+    connection.close()
+    assert row.why == "because"
+    assert b'"because"' in texts
+    assert b'"a long result"' not in texts
     asyncio.run(ledger.close())
 
 
@@ -240,10 +264,10 @@ def test_when_a_redactor_raises_every_value_is_masked_and_the_row_says_so(tmp_pa
     assert receipt is not None
     row = ledger.decisions("run")[0]
     assert (row.why, row.detail, row.before) == ("[redacted]", "[redacted]", "[redacted]")
-    assert dict(row.redacted) == dict.fromkeys(("why", "detail", "before"), "mask:failed")
+    assert dict(row.redacted) == dict.fromkeys(("why", "detail", "before"), "failed")
     assert row.after is msgspec.UNSET
-    assert receipt.entries[1].fact is TAKEN
-    assert receipt.entries[2].fact is pause
+    assert receipt.entries[1].fact == TAKEN
+    assert receipt.entries[2].fact == pause
     assert set(receipt.marks) == {1}
     for path in tmp_path.iterdir():
         assert b"hunter2" not in path.read_bytes()

@@ -16,7 +16,7 @@ import pytest
 from footprint_core.errors import LedgerOpenError
 from footprint_core.facts import CallTaken
 from footprint_core.ledger import Batch, Entry
-from footprint_observe.store import schema
+from footprint_observe.store import read, schema
 from footprint_observe.store.connect import open_reader
 from footprint_observe.store.ledger import SqliteLedger
 
@@ -147,6 +147,61 @@ def test_a_broken_ledger_is_refused(tmp_path: Path) -> None:
     truncated(tmp_path / "x.db")
     with pytest.raises(LedgerOpenError, match="SQLITE_"):
         SqliteLedger(tmp_path / "x.db")
+
+
+def crashed_while_the_log_was_moved(path: Path, pages: int) -> None:
+    """What a process leaves that dies when it has moved the first pages of its log into the file."""
+    lives = path.with_name("lives.db")
+    ledger = SqliteLedger(lives)
+    fact = CallTaken(iteration=1, call_id="c" * 2000, tool_name="t")
+    for first in range(1, 31):
+        ledger.append_inline(
+            Batch(run_id="run", segment=1, entries=(Entry(position=first, time=1, fact=fact),))
+        )
+    path.write_bytes(lives.read_bytes())
+    log = lives.with_name("lives.db-wal").read_bytes()
+    path.with_name(f"{path.name}-wal").write_bytes(log)
+    asyncio.run(ledger.close())
+    lives.unlink()
+    newest: dict[int, bytes] = {}
+    frames = range(32, len(log) - 4119, 24 + 4096)
+    for at in frames:
+        # The log was filled in advance; what belongs to it has its salt.
+        if log[at + 8 : at + 16] == log[16:24]:
+            newest[int.from_bytes(log[at : at + 4], "big")] = log[at + 24 : at + 24 + 4096]
+    with path.open("r+b") as file:
+        for number in sorted(newest)[:pages]:
+            file.seek((number - 1) * 4096)
+            file.write(newest[number])
+
+
+@pytest.mark.parametrize("pages", [1, 3, 8])
+def test_a_ledger_whose_process_died_while_the_log_was_moved_is_opened(tmp_path: Path, pages: int) -> None:
+    crashed_while_the_log_was_moved(tmp_path / "l.db", pages)
+    assert len(read.entries(open_reader(tmp_path / "l.db"), "run")) == 30
+    ledger = SqliteLedger(tmp_path / "l.db")
+    assert len(ledger.entries("run")) == 30
+    asyncio.run(ledger.close())
+    assert pragma(tmp_path / "l.db", "integrity_check") == "ok"
+
+
+def test_a_database_of_another_program_in_that_state_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    crashed_while_the_log_was_moved(path, 1)
+    with path.open("r+b") as file:
+        file.seek(68)
+        file.write(bytes(4))
+    before = snapshot(tmp_path)
+    for opens in (SqliteLedger, open_reader):
+        with pytest.raises(LedgerOpenError):
+            opens(path)
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("path", ["a\0b.db", "\ud800.db"])
+def test_a_path_no_file_can_have_is_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises(LedgerOpenError, match="none a file can have"):
+        SqliteLedger(tmp_path / path)
 
 
 def test_the_folder_must_exist(tmp_path: Path) -> None:

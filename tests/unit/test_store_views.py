@@ -314,6 +314,16 @@ def test_a_tool_call_without_its_outcome_may_have_run(ledger: SqliteLedger) -> N
     ]
 
 
+def test_a_tool_call_that_was_cancelled_while_it_ran_may_have_run(ledger: SqliteLedger) -> None:
+    run = Run(ledger, "run")
+    for call, stopped in (("c1", True), ("c2", False)):
+        given: dict[str, Any] = {"iteration": 1, "call_id": call, "tool_name": "t"}
+        end = ToolFinished(**given, failed=not stopped, cancelled=stopped, duration_us=1)
+        run.add(CallTaken(**given), ToolIntended(**given, args={}), end)
+    rows = ask(ledger, "SELECT tool_call_id, status, in_doubt FROM tool_calls ORDER BY id")
+    assert [tuple(row.values()) for row in rows] == [("c1", "cancelled", 1), ("c2", None, 0)]
+
+
 def test_a_model_call_that_failed_does_not_get_the_reply_of_the_next(ledger: SqliteLedger) -> None:
     a_paused_and_resumed_run(ledger)
     rows = ask(
