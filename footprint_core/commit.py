@@ -73,15 +73,20 @@ class Writer:
         self.trace: TraceRef | None = None
         self.broken = False
 
-    def note(self, fact: Fact) -> int:
+    def note(self, fact: Fact, *, at: int | None = None) -> int:
         """Fold a fact into the run's state and keep it for the next commit.
+
+        Args:
+            fact: The fact.
+            at: When it became one, from `now()`; now, when it is not given.
 
         Returns:
             The fact's position in its run.
         """
         self._state.apply(fact)
         self.position += 1
-        self._pending.append(Entry(position=self.position, time=self.now(), fact=fact))
+        time = self.now() if at is None else at
+        self._pending.append(Entry(position=self.position, time=time, fact=fact))
         return self.position
 
     async def commit(self, pause: Mapping[str, Json] | None = None, *, pause_id: str = "") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import cast
 
 import msgspec
@@ -34,21 +33,22 @@ async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
         tools=spec.offers.tools if offer_tools else (),
         model=spec.model,
     )
-    began = time.perf_counter_ns()
+    began = turn.writer.now()
     try:
         completed, first_chunk = await _read(turn, request, iteration, began)
     except asyncio.CancelledError:
-        turn.writer.note(_failed(iteration, "CancelledError", began))
+        turn.writer.note(_failed(iteration, "CancelledError", turn.writer.now() - began))
         raise
     except Exception as error:
         kind = type(error).__name__
-        turn.writer.note(_failed(iteration, kind, began))
+        turn.writer.note(_failed(iteration, kind, turn.writer.now() - began))
         raise ProviderError(provider=spec.provider.name, error_class=kind) from error
+    ended = turn.writer.now()
     replied = ModelReplied(
         iteration=iteration,
         call_count=len(completed.tool_calls),
         stop_reason=completed.stop_reason,
-        duration_us=(time.perf_counter_ns() - began) // 1000,
+        duration_us=ended - began,
         route=_route(turn, completed, iteration),
         usage=completed.usage,
         response_id=completed.response_id,
@@ -57,7 +57,7 @@ async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
         text=plain.detach(completed.text),
         calls=_usable(completed.tool_calls, iteration),
     )
-    turn.writer.note(replied)
+    turn.writer.note(replied, at=ended)
     return replied
 
 
@@ -78,8 +78,7 @@ def _asked(turn: Turn, iteration: int, *, offer_tools: bool) -> ModelAsked:
     )
 
 
-def _failed(iteration: int, kind: str, began: int) -> ModelFailed:
-    took = (time.perf_counter_ns() - began) // 1000
+def _failed(iteration: int, kind: str, took: int) -> ModelFailed:
     return ModelFailed(iteration=iteration, error_class=kind, duration_us=took)
 
 
@@ -97,7 +96,7 @@ async def _read(
                 completed = piece
                 continue
             if first_chunk is None:
-                first_chunk = (time.perf_counter_ns() - began) // 1000
+                first_chunk = writer.now() - began
             if turn.audience.listening:
                 writer.signal(
                     TokenStreamed(

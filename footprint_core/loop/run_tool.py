@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 from collections.abc import Awaitable
 
 import msgspec
@@ -61,18 +60,20 @@ async def _run(turn: Turn, tool: Tool, subject: Subject, found: Checked, positio
             idempotency_key=f"{turn.writer.run_id}:{position}",
             identity=plain.copy(turn.identity),
         )
-    began = time.perf_counter_ns()
+    began = turn.writer.now()
     ended = await _body(turn, tool, subject, kwargs)
+    now = turn.writer.now()
     error = ended.error
     if isinstance(error, KeyboardInterrupt | SystemExit | _LeftRunning):
         raise error
     if isinstance(error, asyncio.CancelledError) and _cancelled():
-        turn.writer.note(_finished(tool, subject, began, error_class="CancelledError", cancelled=True))
+        left = _finished(tool, subject, now - began, error_class="CancelledError", cancelled=True)
+        turn.writer.note(left, at=now)
         raise error
     error_class = None if error is None else type(error).__name__
     result = plain.detach(ended.value if error is None else _message(error))
-    finished = _finished(tool, subject, began, error_class=error_class, result=result)
-    turn.writer.note(finished)
+    finished = _finished(tool, subject, now - began, error_class=error_class, result=result)
+    turn.writer.note(finished, at=now)
     if ended.cancelled is not None:
         raise ended.cancelled
     return Ran(
@@ -95,7 +96,7 @@ def _message(error: BaseException) -> str:
 def _finished(
     tool: Tool,
     subject: Subject,
-    began: int,
+    took: int,
     *,
     error_class: str | None,
     result: Json = msgspec.UNSET,
@@ -109,7 +110,7 @@ def _finished(
         failed=error_class is not None,
         cancelled=cancelled,
         error_class=error_class,
-        duration_us=(time.perf_counter_ns() - began) // 1000,
+        duration_us=took,
         result=result,
     )
 

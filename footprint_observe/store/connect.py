@@ -288,10 +288,10 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
 
 def _unusable(path: Path, error: sqlite3.Error) -> LedgerOpenError:
     name = getattr(error, "sqlite_errorname", type(error).__name__)
-    if name in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}:
-        return LedgerOpenError(
-            f"{path} is not a readable SQLite database ({name}); restore it from a backup."
-        )
+    if name == "SQLITE_NOTADB":
+        return LedgerOpenError(f"{path} is no SQLite database; check the path.")
+    if name == "SQLITE_CORRUPT":
+        return LedgerOpenError(f"{path} is a damaged SQLite database ({name}); restore it from a backup.")
     return LedgerOpenError(
         f"{path} cannot be opened ({name}); check the file, its disk and who else uses it."
     )

@@ -78,7 +78,8 @@ ledger = SqliteLedger(path)
 def append():
     entry = Entry(position=1, time=1, fact=CallTaken(iteration=1, call_id="c", tool_name="t"))
     try:
-        ledger.append_inline(Batch(run_id="run", segment=1, entries=(entry,)))
+        while ledger.append_inline(Batch(run_id="run", segment=1, entries=(entry,))) is None:
+            pass  # the other process holds the lock
     except LedgerWriteError as error:
         print(error.run_id, error, flush=True)
 os.unlink(path)
