@@ -34,7 +34,7 @@ class AgentBuilder:
         wrap_up: bool,
         keep_last_tool_results: int,
     ) -> None:
-        for word, given in (("name", name), ("model", model)):
+        for word, given in (("name", name), ("model", model), ("id", id or name)):
             if not _spoken(given):
                 raise BuilderError(f"Agent.create({word}=...) needs a text that is not blank.")
         named = _spoken(getattr(provider, "name", None)) and not isinstance(cast("object", provider), type)

@@ -77,10 +77,14 @@ class _Detaching:
 
     def _container(self, value: object, kind: type, depth: int) -> Json:
         if kind is dict or isinstance(value, dict):
-            return {
-                _text(key) if isinstance(key, str) else self._key(key): self.value(item, depth + 1)
-                for key, item in cast("dict[object, object]", value).items()
-            }
+            out: dict[str, Json] = {}
+            for key, item in cast("dict[object, object]", value).items():
+                name = _text(key) if isinstance(key, str) else self._key(key)
+                while name in out:
+                    # Two keys that read the same stay two.
+                    name += "~"
+                out[name] = self.value(item, depth + 1)
+            return out
         if isinstance(value, list | tuple | set | frozenset):
             return [self.value(item, depth + 1) for item in cast("list[object]", value)]
         if isinstance(value, str):
@@ -90,7 +94,7 @@ class _Detaching:
         return self._lose(value) if type(built) is type(value) else self.value(built, depth + 1)
 
     def _key(self, key: object) -> str:
-        return str(key) if type(key) is int else self._lose(key)
+        return rendered(self.value(key, _MAX_DEPTH))
 
     def _lose(self, value: object) -> str:
         self.lost = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import msgspec
 
@@ -13,6 +13,7 @@ from footprint_core import plain
 from footprint_core.commit import Writer
 from footprint_core.decisions import Decision
 from footprint_core.errors import (
+    BuilderError,
     InvalidRunInputError,
     MessageDeniedError,
     NoConversationError,
@@ -55,6 +56,8 @@ class Session:
         self._follows: str | None = None
         self._pending: AskPause | None = None
         self._busy = False
+        if conversation_id is not None and not isinstance(cast("object", conversation_id), str):
+            raise BuilderError("session(conversation_id=...) takes a text; write the id as one.")
         self.conversation_id: str | None = plain.detach(conversation_id)
         self.last_run_id: str | None = None
 
@@ -216,14 +219,18 @@ class Session:
     async def _play(
         self, turn: Turn, opening: RunConfigured, steps: Callable[[Turn], Awaitable[Ending]], origin: Origin
     ) -> _Concluded:
-        ending = await run_segment(turn, opening, steps, origin=origin)
+        try:
+            ending = await run_segment(turn, opening, steps, origin=origin)
+        finally:
+            # Also when a cancellation waited for the answer's commit: it is on record then.
+            if turn.answered:
+                self._messages = turn.state.messages
+                self._turn_index = turn.state.turn_index
+                self._follows = turn.writer.run_id
         rows = (*origin.rows, *turn.writer.decisions())
         writer = turn.writer
         match ending:
             case Answered():
-                self._messages = turn.state.messages
-                self._turn_index = turn.state.turn_index
-                self._follows = writer.run_id
                 return Answer(
                     text=ending.text, run_id=writer.run_id, decisions=rows, stopped_early=turn.stopped_early
                 )
@@ -247,8 +254,9 @@ class Session:
             # Answered elsewhere: it is no longer open here either.
             self._answered(data.get("pause_id"))
             raise
-        checkpoint = restored.checkpoint
-        self._accept(restored)
+        checkpoint, pending = restored.checkpoint, self._pending
+        if pending is not None and pending.pause_id != checkpoint.pause_id:
+            raise PendingQuestionError(tool_name=pending.tool_name, tool_call_id=pending.tool_call_id)
         turn = self._turn(
             restored.state, checkpoint.run_id, restored.segment + 1, restored.position, checkpoint.identity
         )
@@ -273,21 +281,20 @@ class Session:
             self._answered(checkpoint.pause_id)
             raise stale from None
         finally:
+            # Only an answer that is on record makes the run this session's.
             if turn.stage not in _UNANSWERED:
                 self._answered(checkpoint.pause_id)
+                if pending is None:
+                    self._adopt(restored)
 
-    def _accept(self, restored: Restored) -> None:
-        """Take over a paused run, unless this session has a question of its own."""
-        checkpoint = restored.checkpoint
-        pending = self._pending
-        if pending is not None and pending.pause_id != checkpoint.pause_id:
-            raise PendingQuestionError(tool_name=pending.tool_name, tool_call_id=pending.tool_call_id)
-        if pending is None and restored.state.turn_index > 0:
-            # Paused in another session: should the turn be refused, its conversation is the one before it.
+    def _adopt(self, restored: Restored) -> None:
+        """Go on with the conversation of a run that was paused in another session."""
+        self.conversation_id = restored.checkpoint.conversation_id
+        if self._follows != restored.checkpoint.run_id and restored.state.turn_index > 0:
+            # The turn came to no answer: the conversation is the one before it.
             self._messages = restored.before
             self._turn_index = restored.state.turn_index - 1
-            self._follows = checkpoint.follows
-        self.conversation_id = checkpoint.conversation_id
+            self._follows = restored.checkpoint.follows
 
     def _answered(self, pause_id: object) -> None:
         if self._pending is not None and self._pending.pause_id == pause_id:

@@ -60,6 +60,8 @@ def link(rule: Rule, *, guarded: Phase | None = None) -> Link:
     Raises:
         BuilderError: Its name is missing, blank or no string.
     """
+    if isinstance(rule, type):
+        raise BuilderError(f"A rule is an object, not the class {rule.__name__}; make one of it.")
     name = getattr(rule, "name", None)
     if not isinstance(name, str) or not name.strip():
         raise BuilderError(

@@ -11,7 +11,7 @@ from footprint_core import plain
 from footprint_core.errors import ProviderError
 from footprint_core.events import TokenStreamed
 from footprint_core.facts import ModelAsked, ModelFailed, ModelReplied, Route
-from footprint_core.loop.turn import Turn
+from footprint_core.loop.turn import Turn, being_cancelled
 from footprint_core.messages import ToolCall, harmless_id
 from footprint_core.providers.port import Completed, ModelRequest
 
@@ -36,12 +36,11 @@ async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
     began = turn.writer.now()
     try:
         completed, first_chunk = await _read(turn, request, iteration, began)
-    except asyncio.CancelledError:
-        turn.writer.note(_failed(iteration, "CancelledError", turn.writer.now() - began))
-        raise
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
         kind = type(error).__name__
         turn.writer.note(_failed(iteration, kind, turn.writer.now() - began))
+        if isinstance(error, asyncio.CancelledError) and being_cancelled():
+            raise
         raise ProviderError(provider=spec.provider.name, error_class=kind) from error
     ended = turn.writer.now()
     replied = ModelReplied(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from footprint_core import plain
 from footprint_core.chain.calls import Asked, Passed, Refused, walk_call
 from footprint_core.chain.subject import Subject
@@ -65,8 +67,13 @@ def _decoded(call: ToolCall) -> plain.Json:
         # What is nested deeper than anybody reads is cut, so that no walk over it can exhaust the stack.
         return plain.detach(call.args) if text.count("[") + text.count("{") > _MANY_BRACKETS else call.args
     except ValueError:
+        pass
+    try:
+        # An escape of half a character is legal JSON, and what it stands for cannot be written.
+        return plain.detach(json.loads(text))
+    except (ValueError, RecursionError):
         # A provider hands over what the model wrote; text that is no JSON is a string, and no object.
-        return call.args_json
+        return text
 
 
 async def decide(

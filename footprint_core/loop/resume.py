@@ -52,8 +52,12 @@ async def resume_run(turn: Turn, answering: Answering) -> Ending:
         )
     )
     turn.writer.note(_row(turn, answering))
-    await turn.writer.commit()
-    turn.stage = "before-tool"
+    try:
+        await turn.writer.commit()
+    finally:
+        # Also when a cancellation waited for the commit: the answer is on record then.
+        if not turn.writer.broken:
+            turn.stage = "before-tool"
     if person.approved:
         changed = not plain.same(call.args, answering.args)
         question = await decide(

@@ -12,7 +12,7 @@ from footprint_core import plain
 from footprint_core.chain.subject import Subject
 from footprint_core.facts import ToolFinished, ToolIntended
 from footprint_core.loop.read_result import Ran, Refusing, answer_refused, read_result
-from footprint_core.loop.turn import Turn
+from footprint_core.loop.turn import Turn, being_cancelled
 from footprint_core.messages import ToolCall
 from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
@@ -41,7 +41,13 @@ async def run_tool(turn: Turn, call: ToolCall, subject: Subject, args: ToolArgs,
         args=found.args,
     )
     position = turn.writer.note(intended)
-    await turn.writer.commit()
+    try:
+        await turn.writer.commit()
+    except asyncio.CancelledError:
+        # The intent is on record and the body is not entered: without this, it would be in doubt.
+        text = f"The turn was cancelled before {tool.name} ran."
+        answer_refused(turn, call, args, Refusing(status="cancelled", text=text, args_changed=changed))
+        raise
     turn.stage = "tool"
     ran = await _run(turn, tool, subject, found, position)
     if turn.spec.chains.results:
@@ -66,7 +72,7 @@ async def _run(turn: Turn, tool: Tool, subject: Subject, found: Checked, positio
     error = ended.error
     if isinstance(error, KeyboardInterrupt | SystemExit | _LeftRunning):
         raise error
-    if isinstance(error, asyncio.CancelledError) and _cancelled():
+    if isinstance(error, asyncio.CancelledError) and being_cancelled():
         left = _finished(tool, subject, now - began, error_class="CancelledError", cancelled=True)
         turn.writer.note(left, at=now)
         raise error
@@ -125,12 +131,6 @@ class _Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 class _LeftRunning(asyncio.CancelledError):
     """A second cancellation came while a thread was waited for; nobody knows how its body ends."""
-
-
-def _cancelled() -> bool:
-    """Whether this task is being cancelled; a tool can raise the same error by itself."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 async def _body(turn: Turn, tool: Tool, subject: Subject, kwargs: dict[str, object]) -> _Ended:

@@ -53,7 +53,10 @@ async def _close(
             turn.writer.note(_ended(turn, "denied", began))
         case Question():
             return await open_pause(turn, ending, lambda: _ended(turn, "paused", began), origin)
-    await turn.writer.commit()
+    try:
+        await turn.writer.commit()
+    finally:
+        turn.answered = isinstance(ending, Answered) and not turn.writer.broken
     return ending
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TypeAlias
 
 import msgspec
@@ -28,6 +29,7 @@ class Turn(msgspec.Struct, kw_only=True):
         inline: Whether plain tools run in the calling thread, since no event loop of the caller waits.
         stage: What the segment is doing, for the record of a failure.
         stopped_early: Why the turn ended before the model was done.
+        answered: Whether its answer is on record.
     """
 
     spec: AgentSpec
@@ -38,6 +40,13 @@ class Turn(msgspec.Struct, kw_only=True):
     inline: bool = False
     stage: str = "start"
     stopped_early: EarlyStop | None = None
+    answered: bool = False
+
+
+def being_cancelled() -> bool:
+    """Whether this task is being cancelled; other code can raise the same error by itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):

@@ -88,6 +88,8 @@ def _parameters(
         raise BuilderError(
             f"The tool {called} is annotated with {error.name!r}, which is not found; import it at run time."
         ) from None
+    except TypeError:
+        raise BuilderError(f"The tool {called} is no function or method; wrap it in one.") from None
     hints_of: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     context_parameter: str | None = None
@@ -105,6 +107,11 @@ def _parameters(
                 f"The tool {called} has no type for its parameter {parameter.name!r}; annotate it."
             )
         hints_of[parameter.name] = hint
+        if type(parameter.default).__name__ == "FieldInfo":
+            raise BuilderError(
+                f"The tool {called} gives a Field as the default of {parameter.name!r}, which would be "
+                "ignored; write Annotated[type, Field(...)]."
+            )
         if parameter.default is not parameter.empty:
             defaults[parameter.name] = parameter.default
     return hints_of, defaults, context_parameter
@@ -120,7 +127,7 @@ def _adapter(called: str, hints: dict[str, Any], defaults: dict[str, Any]) -> Ty
     # what is left out stays out, so that the function applies its own default.
     keys = {name: NotRequired[hint] if name in defaults else hint for name, hint in hints.items()}
     arguments: Any = cast("Any", TypedDict)(called, keys)
-    arguments.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+    arguments.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
     try:
         return TypeAdapter(arguments)
     except Exception as error:
@@ -146,7 +153,6 @@ def _check(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> Ch
 
     validate = adapter.validator.validate_python
     dump = adapter.serializer.to_python
-    left_out: dict[str, Any] = {name: plain.detach(default) for name, default in defaults.items()}
 
     def check(args: ToolArgs) -> Checked | tuple[Problem, ...]:
         try:
@@ -155,13 +161,20 @@ def _check(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> Ch
             return tuple(map(_problem, error.errors(include_url=False, include_context=False)))
         except Exception:  # noqa: BLE001 - a validator of the tool's own types may raise anything
             return (Problem(path="(arguments)", expected="what the tool's types accept", came="object"),)
+        # Looked at in each call: a default can be changed by the calls before it.
+        left_out: dict[str, Any] = {
+            name: plain.detach(default) for name, default in defaults.items() if name not in kwargs
+        }
         if plain.is_flat(kwargs):
             return Checked(kwargs=kwargs, args={**left_out, **kwargs})
         try:
-            ran: Any = dump(kwargs, mode="json", warnings=False)
-        except Exception:  # noqa: BLE001 - a type that cannot be dumped is filed by what JSON can hold of it
-            ran = kwargs
-        return Checked(kwargs=kwargs, args={**left_out, **plain.detach(ran)})
+            ran, held = plain.examine(dump(kwargs, mode="json", warnings=False))
+        except Exception:  # noqa: BLE001 - a type of the tool's own may raise anything
+            ran, held = {}, False
+        if not held:
+            # What cannot be on record must not run: a NaN, say, deep in a model.
+            return (Problem(path="(arguments)", expected="values JSON can hold", came="object"),)
+        return Checked(kwargs=kwargs, args={**left_out, **ran})
 
     return check
 

@@ -37,6 +37,8 @@ def decisions(
     run_id = None if run is None else one_run(path, run)["run_id"]
     rows = matching(path, run_id=run_id, rule=rule, outcome=outcome, moment=moment, tool=tool, limit=limit)
     console().print(decision_table(rows))
+    if run_id is None and len(rows) == limit:
+        console().print(f"These are the newest {limit}; --limit shows more.")
 
 
 def decision_table(rows: Sequence[Record]) -> Table:

@@ -47,3 +47,5 @@ def runs(path: str, limit: int) -> None:
             short(run["question"] or "", max(10, out.width - _OTHERS)),
         )
     out.print(table)
+    if len(found) == limit:
+        out.print(f"These are the newest {limit}; --limit shows more.")

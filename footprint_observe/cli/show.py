@@ -26,7 +26,8 @@ def show(run: str, path: str) -> None:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold", ratio=1)
     entries = timeline(path, found["run_id"])
-    ended = [entry for entry in entries if entry["kind"] == "tool.finished" and not entry["cancelled"]]
+    certain = ("tool.finished", "call.answered")
+    ended = [entry for entry in entries if entry["kind"] in certain and not entry["cancelled"]]
     finished = {(entry["iteration"], entry["tool_call_id"]) for entry in ended}
     for entry in entries:
         table.add_row(str(entry["position"]), entry["kind"], _told(entry, finished))

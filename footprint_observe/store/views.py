@@ -125,13 +125,19 @@ SELECT
   {_json("t", "args")} AS args,        -- the args that ran, or were about to
   {_json("r", "result")} AS result,    -- the tool's own result, as it came
   -- ran, failed, denied, invalid, unknown, blocked or cancelled
-  ifnull(a.status, CASE WHEN {_CANCELLED} THEN 'cancelled' END) AS status,
-  json_extract(a.extra, '$.executed') AS executed,
+  CASE
+    WHEN a.status IS NOT NULL THEN a.status
+    WHEN r.id IS NULL THEN NULL
+    WHEN {_CANCELLED} THEN 'cancelled'
+    WHEN json_extract(r.extra, '$.failed') THEN 'failed'
+    ELSE 'ran'
+  END AS status,
+  ifnull(json_extract(a.extra, '$.executed'), CASE WHEN r.id IS NOT NULL THEN 1 END) AS executed,
   json_extract(a.extra, '$.decided_by_rule') AS decided_by_rule,
   ifnull(r.error_class, a.error_class) AS error_class,
   r.duration_us,
   -- 1: it may have run, for it was about to and was never heard of again, or was cancelled meanwhile
-  t.id IS NOT NULL AND (r.id IS NULL OR {_CANCELLED}) AS in_doubt,
+  t.id IS NOT NULL AND a.id IS NULL AND (r.id IS NULL OR {_CANCELLED}) AS in_doubt,
   c.trace_id, c.span_id
 FROM facts AS c
 LEFT JOIN facts AS t ON t.id = {_of_call("tool.intended", "")}

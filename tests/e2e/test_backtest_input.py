@@ -220,7 +220,11 @@ def _foreign(path: Path) -> None:
     [
         (lambda _: None, "missing/out.db", "does not exist; make it first"),
         (_foreign, "theirs.db", "a database of another program"),
-        (lambda path: path.write_text("no database at all", encoding="utf-8"), "text.db", "no SQLite database"),
+        (
+            lambda path: path.write_text("no database at all", encoding="utf-8"),
+            "text.db",
+            "no SQLite database",
+        ),
         (lambda path: path.mkdir(), "folder", "is a folder"),
     ],
 )

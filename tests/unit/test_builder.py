@@ -135,6 +135,18 @@ def test_a_bucket_is_a_list(bucket: Any) -> None:
         builder().act(before_tool=bucket)
 
 
+def test_a_class_of_rules_is_no_rule() -> None:
+    class Rule:
+        name = "rule"
+
+        def on_tool_call(self, call: Any) -> Any:
+            return allow()
+
+    odd: Any = Rule
+    with pytest.raises(BuilderError, match="class Rule"):
+        builder().act(before_tool=[odd])
+
+
 def test_none_means_nothing() -> None:
     builder().act(input=None, before_tool=None, after_tool=None, window=None, output=None).build()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import pytest
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BaseModel, Field
 
 from footprint_core import (
     AssistantMessage,
@@ -526,3 +526,132 @@ def test_a_provider_that_breaks_its_port_is_an_error_of_the_provider(broken: Com
     builder, _ = describe([broken])
     with pytest.raises(ProviderError, match="TypeError"):
         run(builder.build().run("go"))
+
+
+def test_a_number_json_cannot_hold_is_no_argument() -> None:
+    ran: list[Any] = []
+
+    def refund(amount: float, more: Nested) -> str:
+        ran.append(amount)
+        return "refunded"
+
+    wrong: list[Any] = [
+        {"amount": "nan", "more": {"x": 1}},
+        {"amount": "inf", "more": {"x": 1}},
+        {"amount": 1, "more": {"x": "-inf"}},
+    ]
+    for args in wrong:
+        builder, model = describe([reply(calls=[call("1", "refund", args)]), reply(text="done")], refund)
+        assert answered(run(builder.build().run("go"))).text == "done"
+        assert "not valid" in model.requests[1].messages[-1].text
+    assert ran == []
+
+
+class Nested(BaseModel):
+    x: float
+
+
+def test_a_field_as_a_default_is_refused_since_it_would_be_ignored() -> None:
+    def pay(amount: int = Field(ge=0)) -> str:
+        return "paid"
+
+    with pytest.raises(BuilderError, match="Annotated"):
+        describe([], pay)
+
+
+def test_the_intent_holds_a_default_as_the_calls_before_it_left_it() -> None:
+    def collect(x: int, seen: list[int] = []) -> str:  # noqa: B006 - what a user may write
+        seen.append(x)
+        return str(seen)
+
+    ledger = MemoryLedger()
+    calls = [call("1", "collect", {"x": 1}), call("2", "collect", {"x": 2})]
+    builder, _ = describe([reply(calls=calls), reply(text="done")], collect, ledger=ledger)
+    outcome = answered(run(builder.build().run("go")))
+    intents = [e.fact for e in ledger.entries(outcome.run_id) if type(e.fact).__name__ == "ToolIntended"]
+    assert [getattr(i, "args", None) for i in intents] == [{"seen": [], "x": 1}, {"seen": [1], "x": 2}]
+
+
+def test_an_escape_of_half_a_character_is_still_an_object() -> None:
+    odd = ToolCall(id="1", name="later", args_json='{"text":"a\\ud800"}')
+    builder, model = describe([reply(calls=[odd]), reply(text="done")], later)
+    assert answered(run(builder.build().run("go"))).text == "done"
+    model.requests[1].messages[-1].text.encode()
+    assert "not valid" not in model.requests[1].messages[-1].text
+
+
+def test_a_turn_cancelled_before_a_tool_was_entered_leaves_no_doubt_about_it() -> None:
+    from footprint_core import Batch, Receipt
+
+    class Waits(MemoryLedger):
+        def __init__(self) -> None:
+            super().__init__()
+            self.appends = 0
+            self.at_intent = asyncio.Event()
+
+        def append_inline(self, batch: Batch, /) -> Any:
+            self.appends += 1
+            return None if self.appends == 3 else super().append_inline(batch)
+
+        async def append(self, batch: Batch, /) -> Receipt:
+            self.at_intent.set()
+            await asyncio.sleep(0)
+            receipt: Receipt = MemoryLedger.append_inline(self, batch)
+            return receipt
+
+    ledger, ran = Waits(), list[int]()
+
+    async def once(n: int) -> int:
+        ran.append(n)
+        return n
+
+    builder, _ = describe([reply(calls=[call("1", "once", {"n": 1})])], once, ledger=ledger)
+    agent = builder.build()
+
+    async def story() -> None:
+        turn = asyncio.ensure_future(agent.run("go"))
+        await ledger.at_intent.wait()
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+
+    run(story())
+    assert ran == []
+    assert _kinds(ledger, agent)[-3:] == ["ToolIntended", "CallAnswered", "SegmentEnded"]
+    told = ledger.entries(agent.last_run_id or "")[-2].fact
+    assert (getattr(told, "status", None), getattr(told, "executed", None)) == ("cancelled", False)
+
+
+def test_an_answer_that_is_on_record_belongs_to_the_conversation_also_when_its_caller_was_cancelled() -> None:
+    from footprint_core import Batch, Receipt
+
+    class Waits(MemoryLedger):
+        def __init__(self) -> None:
+            super().__init__()
+            self.appends = 0
+            self.at_end = asyncio.Event()
+
+        def append_inline(self, batch: Batch, /) -> Any:
+            self.appends += 1
+            return None if self.appends == 3 else super().append_inline(batch)
+
+        async def append(self, batch: Batch, /) -> Receipt:
+            self.at_end.set()
+            await asyncio.sleep(0)
+            receipt: Receipt = MemoryLedger.append_inline(self, batch)
+            return receipt
+
+    ledger = Waits()
+    builder, model = describe([reply(text="one"), reply(text="two")], ledger=ledger)
+    agent = builder.build()
+
+    async def story() -> None:
+        turn = asyncio.ensure_future(agent.run("first"))
+        await ledger.at_end.wait()
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        await agent.follow_up("second")
+
+    run(story())
+    assert [m.text for m in model.requests[-1].messages] == ["first", "one", "second"]

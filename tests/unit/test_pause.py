@@ -9,6 +9,7 @@ import pytest
 
 from footprint_core import (
     AskPause,
+    BuilderError,
     DecisionRequiredError,
     ForeignCheckpointError,
     MemoryLedger,
@@ -519,3 +520,51 @@ def test_a_resume_whose_answer_was_not_taken_leaves_the_question_open() -> None:
 
     run(go())
     assert pays.paid == [499]
+
+
+def test_a_resume_that_was_refused_leaves_the_session_as_it_was() -> None:
+    from footprint_core import LedgerBusyError
+
+    class Busy(MemoryLedger):
+        busy = False
+
+        def append_inline(self, batch: Any, /) -> Any:
+            if self.busy:
+                raise LedgerBusyError("busy")
+            return super().append_inline(batch)
+
+    ledger = Busy()
+    replies = [
+        reply(text="to alice"),
+        reply(text="to bob"),
+        reply(calls=[call("c0", "pay", {"amount": 500})]),
+    ]
+    builder, model = describe(
+        [*replies, reply(text="again")], Pays().tool(), ledger=ledger, act={"before_tool": [four_eyes]}
+    )
+    agent = builder.build()
+
+    async def go() -> None:
+        alice, bob = agent.session(conversation_id="alice"), agent.session(conversation_id="bob")
+        await alice.run("alice says")
+        await bob.run("bob says")
+        pause = await bob.follow_up("bob pays")
+        assert isinstance(pause, AskPause)
+        ledger.busy = True
+        with pytest.raises(LedgerBusyError):
+            await alice.resume(pause.checkpoint, YES)
+        ledger.busy = False
+        assert alice.conversation_id == "alice"
+        await alice.follow_up("alice goes on")
+
+    run(go())
+    assert [m.text for m in model.requests[-1].messages] == ["alice says", "to alice", "alice goes on"]
+
+
+def test_an_id_that_is_no_text_is_refused_where_it_is_given() -> None:
+    agent = story(500)[0].build()
+    odd: Any = 123
+    with pytest.raises(BuilderError, match="conversation_id"):
+        agent.session(conversation_id=odd)
+    with pytest.raises(BuilderError, match="id="):
+        describe([], id=odd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import date
 from typing import Any
 
 import pytest
@@ -29,6 +30,9 @@ class Point:
         (Model(amount=3), {"amount": 3}),
         (Point(1, 2.0), {"x": 1, "y": 2.0}),
         ({1: "one"}, {"1": "one"}),
+        ({1: "a", "1": "b"}, {"1": "a", "1~": "b"}),
+        ({date(2024, 1, 1): 3, date(2024, 1, 2): 4}, {"2024-01-01": 3, "2024-01-02": 4}),
+        ({True: 1, None: 2, 1.5: 3}, {"true": 1, "null": 2, "1.5": 3}),
         (2**80, 2**80),
     ],
 )
