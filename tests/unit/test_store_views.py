@@ -321,7 +321,7 @@ def test_a_tool_call_that_was_cancelled_while_it_ran_may_have_run(ledger: Sqlite
         end = ToolFinished(**given, failed=not stopped, cancelled=stopped, duration_us=1)
         run.add(CallTaken(**given), ToolIntended(**given, args={}), end)
     rows = ask(ledger, "SELECT tool_call_id, status, in_doubt FROM tool_calls ORDER BY id")
-    assert [tuple(row.values()) for row in rows] == [("c1", "cancelled", 1), ("c2", None, 0)]
+    assert [tuple(row.values()) for row in rows] == [("c1", "cancelled", 1), ("c2", "failed", 0)]
 
 
 def test_a_model_call_that_failed_does_not_get_the_reply_of_the_next(ledger: SqliteLedger) -> None:
