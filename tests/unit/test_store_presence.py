@@ -81,7 +81,8 @@ def append():
         while ledger.append_inline(Batch(run_id="run", segment=1, entries=(entry,))) is None:
             pass  # the other process holds the lock
     except LedgerWriteError as error:
-        print(error.run_id, error, flush=True)
+        # One write each: both processes share the pipe.
+        os.write(1, f"{error.run_id} {error}\\n".encode())
 os.unlink(path)
 child = os.fork()
 append()
