@@ -123,6 +123,10 @@ def test_the_demonstration_says_what_was_lost_and_not_that_it_was_sent(here: Pat
     assert "were sent" not in said
 
 
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def _wait_until_it_reads(pid: int) -> None:
     """Wait until a process sleeps: a signal in the moment before it reads would only be noted."""
     deadline, asleep = time.monotonic() + 30, 0
@@ -138,7 +142,13 @@ def test_the_first_interrupt_at_the_question_ends_the_demonstration(here: Path) 
         pytest.skip("the package is not installed with its command here")
     ours, theirs = os.openpty()
     with subprocess.Popen(
-        [command, "demo"], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        [command, "demo"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        # A shell starts what it runs in the background with this signal ignored, and that is inherited.
+        preexec_fn=_heed_interrupts,  # noqa: PLW1509 - it takes no lock
     ) as demo:
         os.close(theirs)
         try:
