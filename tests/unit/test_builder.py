@@ -148,7 +148,8 @@ def test_a_class_of_rules_is_no_rule() -> None:
 
 
 def test_none_means_nothing() -> None:
-    builder().act(input=None, before_tool=None, after_tool=None, window=None, output=None).build()
+    agent = builder().act(input=None, before_tool=None, after_tool=None, window=None, output=None).build()
+    assert answered(run(agent.run("hi"))).decisions == ()
 
 
 def test_a_window_is_a_strategy_and_there_is_one() -> None:

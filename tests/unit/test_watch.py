@@ -10,7 +10,15 @@ import msgspec
 import pytest
 
 from footprint_core import BuilderError, ReentrantCallError, Scope, allow, before_tool, deny, on_message
-from footprint_core.events import EVENTS, AgentConfigured, Event, ObserverError, TurnEnded
+from footprint_core.events import (
+    EVENTS,
+    AgentConfigured,
+    ContextInjected,
+    Event,
+    ObserverError,
+    SlotComposed,
+    TurnEnded,
+)
 from footprint_core.facts import TraceRef
 from footprint_core.providers import call, reply
 from story import Seen, answered, describe, run
@@ -261,3 +269,22 @@ def test_a_turn_that_a_watcher_starts_in_a_task_of_its_own_is_not_inside_it() ->
         assert answered(await started[0]).text == "from the other"
 
     run(story())
+
+
+def test_a_slot_tells_what_it_gained_since_the_last_model_call_and_how_it_stands() -> None:
+    seen = Seen()
+    builder, _ = describe(REPLIES, look, watch=[seen])
+    run(builder.system("sys").build().run("four"))
+    assert [(e.slot, e.pieces, e.iteration) for e in seen.of(ContextInjected)] == [
+        ("system-prompt", 1, 1),
+        ("messages", 1, 1),
+        ("tools", 1, 1),
+        ("messages", 2, 2),
+    ]
+    stands = [(e.slot, e.pieces, e.chars) for e in seen.of(SlotComposed) if e.slot != "tools"]
+    assert stands == [
+        ("system-prompt", 1, 3),
+        ("messages", 1, 4),
+        ("system-prompt", 1, 3),
+        ("messages", 3, 6),
+    ]
