@@ -381,8 +381,3 @@ Fact: TypeAlias = (
     | SegmentEnded
 )
 """Everything a run can commit."""
-
-
-def kind_of(fact: Fact) -> str:
-    """The fact's kind, as the ledger spells it."""
-    return str(fact.__struct_config__.tag)

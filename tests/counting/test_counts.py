@@ -19,7 +19,7 @@ from footprint_core import (
     on_message,
     plain,
 )
-from footprint_core.facts import ModelAsked, kind_of
+from footprint_core.facts import ModelAsked
 from footprint_core.providers import call, reply
 from story import Seen, answered, describe, run
 
@@ -118,7 +118,7 @@ def test_the_thousandth_call_leaves_as_many_facts_and_events_as_the_tenth() -> N
     for entry in ledger.entries(outcome.run_id):
         if isinstance(entry.fact, ModelAsked):
             iteration = entry.fact.iteration
-        facts.setdefault(iteration, Counter())[kind_of(entry.fact)] += 1
+        facts.setdefault(iteration, Counter())[str(entry.fact.__struct_config__.tag)] += 1
     assert facts[10] == facts[1000]
     assert sum(facts[10].values()) == 9
     events: dict[int, Counter[str]] = {}

@@ -12,11 +12,13 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from footprint_core import (
     AssistantMessage,
+    Batch,
     BuilderError,
     InvalidRunInputError,
     MemoryLedger,
     NoConversationError,
     ProviderError,
+    Receipt,
     RunError,
     RunInFlightError,
     Tool,
@@ -416,7 +418,7 @@ def test_text_that_cannot_be_written_is_mended_where_it_enters() -> None:
     agent = builder.system("be \ud800 kind").build()
     outcome = answered(run(agent.run("hi \ud800")))
     for text in (outcome.text, model.requests[0].system, model.requests[0].messages[0].text):
-        text.encode()
+        assert text.encode().decode() == text
 
 
 def refuses(value: int) -> int:
@@ -580,25 +582,26 @@ def test_an_escape_of_half_a_character_is_still_an_object() -> None:
     assert "not valid" not in model.requests[1].messages[-1].text
 
 
+class Waits(MemoryLedger):
+    """Takes the third append only when it is waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.appends = 0
+        self.at_third = asyncio.Event()
+
+    def append_inline(self, batch: Batch, /) -> Any:
+        self.appends += 1
+        return None if self.appends == 3 else super().append_inline(batch)
+
+    async def append(self, batch: Batch, /) -> Receipt:
+        self.at_third.set()
+        await asyncio.sleep(0)
+        receipt: Receipt = MemoryLedger.append_inline(self, batch)
+        return receipt
+
+
 def test_a_turn_cancelled_before_a_tool_was_entered_leaves_no_doubt_about_it() -> None:
-    from footprint_core import Batch, Receipt
-
-    class Waits(MemoryLedger):
-        def __init__(self) -> None:
-            super().__init__()
-            self.appends = 0
-            self.at_intent = asyncio.Event()
-
-        def append_inline(self, batch: Batch, /) -> Any:
-            self.appends += 1
-            return None if self.appends == 3 else super().append_inline(batch)
-
-        async def append(self, batch: Batch, /) -> Receipt:
-            self.at_intent.set()
-            await asyncio.sleep(0)
-            receipt: Receipt = MemoryLedger.append_inline(self, batch)
-            return receipt
-
     ledger, ran = Waits(), list[int]()
 
     async def once(n: int) -> int:
@@ -610,7 +613,7 @@ def test_a_turn_cancelled_before_a_tool_was_entered_leaves_no_doubt_about_it() -
 
     async def story() -> None:
         turn = asyncio.ensure_future(agent.run("go"))
-        await ledger.at_intent.wait()
+        await ledger.at_third.wait()
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
@@ -623,31 +626,13 @@ def test_a_turn_cancelled_before_a_tool_was_entered_leaves_no_doubt_about_it() -
 
 
 def test_an_answer_that_is_on_record_belongs_to_the_conversation_also_when_its_caller_was_cancelled() -> None:
-    from footprint_core import Batch, Receipt
-
-    class Waits(MemoryLedger):
-        def __init__(self) -> None:
-            super().__init__()
-            self.appends = 0
-            self.at_end = asyncio.Event()
-
-        def append_inline(self, batch: Batch, /) -> Any:
-            self.appends += 1
-            return None if self.appends == 3 else super().append_inline(batch)
-
-        async def append(self, batch: Batch, /) -> Receipt:
-            self.at_end.set()
-            await asyncio.sleep(0)
-            receipt: Receipt = MemoryLedger.append_inline(self, batch)
-            return receipt
-
     ledger = Waits()
     builder, model = describe([reply(text="one"), reply(text="two")], ledger=ledger)
     agent = builder.build()
 
     async def story() -> None:
         turn = asyncio.ensure_future(agent.run("first"))
-        await ledger.at_end.wait()
+        await ledger.at_third.wait()
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn

@@ -32,7 +32,6 @@ from footprint_core.facts import (
     TraceRef,
     Usage,
     WindowVisited,
-    kind_of,
 )
 from footprint_core.ledger import Batch, Entry
 from footprint_core.messages import ToolCall
@@ -213,6 +212,10 @@ FULL: tuple[Fact, ...] = (
     ),
 )
 """One fact of every kind with every field set."""
+
+
+def kind_of(fact: Fact) -> str:
+    return str(fact.__struct_config__.tag)
 
 
 def at_defaults(fact: Fact) -> Fact:

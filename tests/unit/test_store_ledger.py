@@ -77,6 +77,7 @@ def connection_of(ledger: SqliteLedger) -> sqlite3.Connection:
 def test_it_is_a_ledger(tmp_path: Path) -> None:
     ledger: Ledger = SqliteLedger(tmp_path / "l.db")
     asyncio.run(ledger.close())
+    assert ledger.decisions("no such run") == ()
 
 
 def test_an_append_is_in_the_file_when_it_returns(tmp_path: Path) -> None:
