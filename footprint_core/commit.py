@@ -17,7 +17,8 @@ from footprint_core.events import Signal
 from footprint_core.facts import Decided, Fact, SegmentEnded, TraceRef
 from footprint_core.ledger import Batch, Entry, Ledger, PauseBody, Receipt, decision_row
 from footprint_core.plain import Json
-from footprint_core.projection import events_for, fatal, turn_ended
+from footprint_core.projection import events_for
+from footprint_core.projection.segments import fatal, turn_ended
 from footprint_core.state import RunState
 from footprint_core.watch import Audience
 

@@ -44,6 +44,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         error_class: The class of what a rule raised.
         shadow: Whether the decision was only recorded.
         after_approval: Whether it changed args that a person had approved.
+        imported: Whether another ledger filed it, and a checkpoint carried it here.
         redacted: Path and method of every field that was redacted.
     """
 
@@ -70,6 +71,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     error_class: str | None = None
     shadow: bool = False
     after_approval: bool = False
+    imported: bool = False
     redacted: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -113,7 +115,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         for name in ("before", "after", "detail"):
             if (value := getattr(self, name)) is not msgspec.UNSET:
                 out[name] = value
-        for name in ("shadow", "after_approval"):
+        for name in ("shadow", "after_approval", "imported"):
             if getattr(self, name):
                 out[name] = True
         if self.redacted:

@@ -199,5 +199,6 @@ def decision_row(run_id: str, segment: int, entry: Entry, fact: Decided, marks: 
         error_class=fact.error_class,
         shadow=fact.shadow,
         after_approval=fact.after_approval,
+        imported=fact.imported,
         redacted=marks,
     )

@@ -14,7 +14,7 @@ from footprint_core import plain
 from footprint_core.messages import AssistantMessage, Message, Messages, ToolCall, ToolMessage, UserMessage
 from footprint_core.plain import Json
 
-_SILENT = frozenset({fa.CallTaken, fa.Decided, fa.ToolIntended, fa.IterationEnded})
+_SILENT = frozenset({fa.CallTaken, fa.Decided, fa.ToolIntended, fa.IterationEnded, fa.PermissionChecked})
 
 
 class RunState:
@@ -35,6 +35,7 @@ class RunState:
         output_tokens: Tokens written by them.
         last_input_tokens: Tokens the last model call read; None when it was not reported.
         wrapped_up: Whether the budget's closing instruction was given.
+        attempts: How often an answer was judged by the output schema.
         asked: Whether a model call was made.
         held_visits: Window visits in a row that removed nothing because of a pinned result.
     """
@@ -42,6 +43,7 @@ class RunState:
     __slots__ = (
         "answered",
         "asked",
+        "attempts",
         "calls",
         "candidate",
         "gained",
@@ -73,6 +75,7 @@ class RunState:
         self.output_tokens = 0
         self.last_input_tokens: int | None = None
         self.wrapped_up = False
+        self.attempts = 0
         self.asked = False
         self.held_visits = 0
 
@@ -108,6 +111,11 @@ class RunState:
                 if fact.action == "wrapped-up":
                     self.wrapped_up = True
                     self._add(UserMessage(text=fact.instruction, kind="instruction"))
+            case fa.OutputJudged():
+                if fact.outcome == "retried":
+                    self._add(AssistantMessage(text=fact.text))
+                    self._add(UserMessage(text=fact.correction, kind="instruction"))
+                self.attempts = fact.attempt
             case fa.SegmentEnded():
                 if fact.outcome == "answered":
                     self._add(AssistantMessage(text=fact.text))
@@ -116,10 +124,19 @@ class RunState:
                 | fa.ModelFailed()
                 | fa.CallTaken()
                 | fa.Decided()
+                | fa.PermissionChecked()
+                | fa.CheckInAsked()
+                | fa.CheckInAnswered()
+                | fa.CredentialRequested()
+                | fa.CredentialAcquired()
+                | fa.CredentialFailed()
                 | fa.ToolIntended()
+                | fa.ToolPaused()
                 | fa.PauseOpened()
                 | fa.PauseAnswered()
+                | fa.PauseClosed()
                 | fa.IterationEnded()
+                | fa.RouteTaken()
             ):
                 pass
             case _:
@@ -203,5 +220,6 @@ class _Held(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     output_tokens: int
     last_input_tokens: int | None
     wrapped_up: bool
+    attempts: int
     asked: bool
     held_visits: int

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from footprint_core import events as ev
 from footprint_core import facts as fa
-
-At: TypeAlias = tuple[str, int, int, int]
-"""Where an event comes from: run id, segment, position, and time in microseconds."""
+from footprint_core.projection.place import At
 
 
-def evicted(fact: fa.WindowVisited, at: At) -> tuple[ev.Event, ...]:
-    """One event per message that left."""
+def window_visited(fact: fa.WindowVisited, at: At) -> tuple[ev.Event, ...]:
+    """One event per message that left, then the pressure that made it."""
     one = ev.ContextEvicted(
         run_id=at[0],
         segment=at[1],
@@ -22,7 +18,23 @@ def evicted(fact: fa.WindowVisited, at: At) -> tuple[ev.Event, ...]:
         reason="budget",
         iteration=fact.iteration,
     )
-    return (one,) * fact.removed_messages
+    left = (one,) * fact.removed_messages
+    if (pressure := fact.pressure) is None:
+        return left
+    pressed = ev.BudgetPressure(
+        run_id=at[0],
+        segment=at[1],
+        sequence=at[2],
+        time=at[3],
+        slot="messages",
+        unit="tokens",
+        cap=pressure.cap,
+        projected=pressure.projected,
+        overflow_by=pressure.projected - pressure.cap,
+        plan_action=pressure.action,
+        iteration=fact.iteration,
+    )
+    return (*left, pressed)
 
 
 def composed(fact: fa.ModelAsked, at: At) -> tuple[ev.Event, ...]:

@@ -1,0 +1,23 @@
+"""Where an event comes from, and what of a name it may show."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TypeAlias
+
+At: TypeAlias = tuple[str, int, int, int]
+"""Where an event comes from: run id, segment, position, and time in microseconds."""
+
+_HARMLESS = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+
+
+@lru_cache(maxsize=1024)
+def shown(name: str) -> str:
+    """A tool's name as an event may show it: a model can choose it, and hide content in it."""
+    return name if _HARMLESS.fullmatch(name) else "(invalid)"
+
+
+def seconds(microseconds: int | None) -> float | None:
+    """Microseconds as seconds; None stays None."""
+    return None if microseconds is None else microseconds / 1_000_000
