@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from footprint_core.act import ActOptions
 from footprint_core.agent import Agent, Health
+from footprint_core.approval import ApproveOnce, approve_once
 from footprint_core.builder import AgentBuilder
+from footprint_core.credentials import Credential, CredentialProvider, CredentialRequest, static_credentials
 from footprint_core.decisions import Decision
 from footprint_core.errors import (
     ActTwiceError,
     BuilderError,
+    CompactionUnmeasurableError,
     DecisionRequiredError,
     DuplicateWatcherError,
     FootprintError,
@@ -22,7 +25,10 @@ from footprint_core.errors import (
     MissingHookError,
     NoConversationError,
     OutcomeError,
+    OutputSchemaError,
+    PauseAnswerRequiredError,
     PendingQuestionError,
+    PolicyHaltError,
     ProviderError,
     RecorderError,
     ReentrantCallError,
@@ -63,14 +69,32 @@ from footprint_core.outcomes import (
     ask,
     deny,
 )
+from footprint_core.output_schema import OutputSchema
 from footprint_core.pause.person import PersonDecision, check_in_approved, check_in_declined
-from footprint_core.pause.results import Answer, AskPause, Outcome, is_paused
+from footprint_core.pause.results import (
+    Answer,
+    AskPause,
+    CheckInPause,
+    HumanPause,
+    Outcome,
+    Pause,
+    demands_decision,
+    is_ask_pause,
+    is_check_in_pause,
+    is_human_pause,
+    is_paused,
+)
+from footprint_core.pause.signal import PauseSignal, ask_human, pause_here
+from footprint_core.permission import Permission, PermissionChecker, PermissionPolicy, gated_tools
+from footprint_core.seams import Seam, seam_for
 from footprint_core.session import Session
 from footprint_core.tools.function import tool
 from footprint_core.tools.tool import Tool, ToolContext
-from footprint_core.watch import Scope, Watcher, WatcherHealth
+from footprint_core.watch import Scope, Subscription, Watcher, WatcherHealth
 from footprint_core.window.sliding import SlidingWindow, sliding_window
-from footprint_core.window.strategy import WindowPlan, WindowStrategy, WindowView
+from footprint_core.window.strategy import Fold, WindowPlan, WindowStrategy, WindowTurn, WindowView
+from footprint_core.window.summarize import SummarizeOldest, summarize_oldest
+from footprint_core.window.tokens import TokenBudget, token_budget
 
 __all__ = [
     "ACT_KEYS",
@@ -83,19 +107,27 @@ __all__ = [
     "AgentBuilder",
     "Allow",
     "Answer",
+    "ApproveOnce",
     "Ask",
     "AskPause",
     "AssistantMessage",
     "Batch",
     "BuilderError",
+    "CheckInPause",
+    "CompactionUnmeasurableError",
+    "Credential",
+    "CredentialProvider",
+    "CredentialRequest",
     "Decision",
     "DecisionRequiredError",
     "Deny",
     "DuplicateWatcherError",
     "Entry",
+    "Fold",
     "FootprintError",
     "ForeignCheckpointError",
     "Health",
+    "HumanPause",
     "InvalidRunInputError",
     "Ledger",
     "LedgerBusyError",
@@ -114,8 +146,17 @@ __all__ = [
     "NoConversationError",
     "Outcome",
     "OutcomeError",
+    "OutputSchema",
+    "OutputSchemaError",
+    "Pause",
+    "PauseAnswerRequiredError",
+    "PauseSignal",
     "PendingQuestionError",
+    "Permission",
+    "PermissionChecker",
+    "PermissionPolicy",
     "PersonDecision",
+    "PolicyHaltError",
     "ProviderError",
     "Receipt",
     "RecorderError",
@@ -126,10 +167,14 @@ __all__ = [
     "RunInFlightError",
     "RunTakenOverError",
     "Scope",
+    "Seam",
     "Session",
     "ShadowedToolError",
     "SlidingWindow",
     "StaleDecisionError",
+    "Subscription",
+    "SummarizeOldest",
+    "TokenBudget",
     "Tool",
     "ToolArgs",
     "ToolCall",
@@ -148,17 +193,30 @@ __all__ = [
     "WatcherHealth",
     "WindowPlan",
     "WindowStrategy",
+    "WindowTurn",
     "WindowView",
     "act_key_for",
     "after_tool",
     "allow",
+    "approve_once",
     "ask",
+    "ask_human",
     "before_tool",
     "check_in_approved",
     "check_in_declined",
+    "demands_decision",
     "deny",
+    "gated_tools",
+    "is_ask_pause",
+    "is_check_in_pause",
+    "is_human_pause",
     "is_paused",
     "on_message",
+    "pause_here",
+    "seam_for",
     "sliding_window",
+    "static_credentials",
+    "summarize_oldest",
+    "token_budget",
     "tool",
 ]

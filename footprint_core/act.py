@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, TypeAlias, TypedDict, assert_never
+from typing import Any, TypeAlias, TypedDict, assert_never, cast, get_args
 
 import msgspec
 
 from footprint_core.chain.links import Link, Rule, link
 from footprint_core.errors import BuilderError, MissingHookError, UnknownActKeyError
-from footprint_core.middleware import MessageRule, ToolCallRule, ToolResultRule
+from footprint_core.middleware import MessageRule, Phase, ToolCallRule, ToolResultRule
 from footprint_core.moments import ACT_KEYS, LOOP_MOMENTS, ActKey, LoopMoment, act_key_for
+from footprint_core.seams import seam_for
 from footprint_core.window.strategy import WindowStrategy, window_strategy
 
 CallRules: TypeAlias = Sequence[ToolCallRule] | None
@@ -34,15 +35,15 @@ class ActOptions(TypedDict, total=False):
 
 
 class ResolvedAct(msgspec.Struct, frozen=True, kw_only=True):
-    """Checked rules for every moment."""
+    """Checked rules for every moment, each read once."""
 
-    input: tuple[Rule, ...]
-    before_tool: tuple[Rule, ...]
-    after_tool: tuple[Rule, ...]
+    input: tuple[Link, ...]
+    before_tool: tuple[Link, ...]
+    after_tool: tuple[Link, ...]
     window: WindowStrategy | None
-    output: tuple[Rule, ...]
+    output: tuple[Link, ...]
 
-    def at(self, moment: LoopMoment) -> tuple[Rule, ...] | WindowStrategy | None:
+    def at(self, moment: LoopMoment) -> tuple[Link, ...] | WindowStrategy | None:
         """What was given for a moment."""
         match moment:
             case "input":
@@ -60,21 +61,25 @@ class ResolvedAct(msgspec.Struct, frozen=True, kw_only=True):
 
     def tool_links(self) -> tuple[Link, ...]:
         """The tool chain: the `before_tool` entries, then the `after_tool` entries not yet present."""
-        late = [rule for rule in self.after_tool if not _among(rule, self.before_tool)]
-        return tuple(link(rule) for rule in (*self.before_tool, *late))
+        late = [one for one in self.after_tool if not _among(one, self.before_tool)]
+        return (*self.before_tool, *late)
 
     def message_links(self) -> tuple[Link, ...]:
         """The message chain: the `input` entries, then those named only under `output`.
 
         A rule named for one phase only passes through at the other.
         """
-        early = [link(rule, guarded=None if _among(rule, self.output) else "output") for rule in self.input]
-        late = [link(rule, guarded="input") for rule in self.output if not _among(rule, self.input)]
+        early = [_only_at("input", one) if not _among(one, self.output) else one for one in self.input]
+        late = [_only_at("output", one) for one in self.output if not _among(one, self.input)]
         return (*early, *late)
 
 
-def _among(rule: Rule, rules: tuple[Rule, ...]) -> bool:
-    return any(rule is other for other in rules)
+def _among(one: Link, links: Sequence[Link]) -> bool:
+    return any(one is other for other in links)
+
+
+def _only_at(phase: Phase, one: Link) -> Link:
+    return msgspec.structs.replace(one, guarded="output" if phase == "input" else "input")
 
 
 def resolve_act(
@@ -91,39 +96,54 @@ def resolve_act(
         BuilderError: A bucket is no list, a rule has no name or is named twice, or the window is none.
         MissingHookError: A rule has no hook for the moment it stands under.
     """
+    read: dict[int, Link] = {}
     return ResolvedAct(
-        input=_bucket("input", input, "on_message"),
-        before_tool=_bucket("before_tool", before_tool, "on_tool_call"),
-        after_tool=_bucket("after_tool", after_tool, "on_tool_result"),
+        input=_bucket("input", input, read),
+        before_tool=_bucket("before-tool", before_tool, read),
+        after_tool=_bucket("after-tool", after_tool, read),
         window=None if window is None else window_strategy(window),
-        output=_bucket("output", output, "on_message"),
+        output=_bucket("output", output, read),
     )
 
 
-_BUCKETS = {"on_tool_call": "before_tool", "on_tool_result": "after_tool", "on_message": "input or output"}
-
-
-def _bucket(key: ActKey, rules: object, hook: str) -> tuple[Rule, ...]:
+def _bucket(moment: LoopMoment, rules: object, read: dict[int, Link]) -> tuple[Link, ...]:
+    """The links of one bucket. A rule is read once, also when it stands in another bucket too."""
+    seam = seam_for(moment)
+    key, hook = seam.key, seam.hook
     if rules is None:
         return ()
     if not isinstance(rules, list | tuple):
         raise BuilderError(f".act({key}=...) takes a list of rules, not {type(rules).__name__}.")
-    checked: list[Rule] = []
-    for rule in rules:  # pyright: ignore[reportUnknownVariableType]
-        name = link(rule).name  # pyright: ignore[reportUnknownArgumentType]
-        if not callable(getattr(rule, hook, None)):  # pyright: ignore[reportUnknownArgumentType]
-            raise MissingHookError(_missing(rule, name, key, hook), rule=name, bucket=key)  # pyright: ignore[reportUnknownArgumentType]
-        if _among(rule, tuple(checked)):  # pyright: ignore[reportUnknownArgumentType]
-            raise BuilderError(f"The rule {name!r} stands twice under {key}; name it once.")
-        checked.append(rule)  # pyright: ignore[reportUnknownArgumentType]
+    checked: list[Link] = []
+    for rule in cast("Sequence[Rule]", rules):
+        one = read.get(id(rule))
+        if one is None:
+            one = read[id(rule)] = link(rule)
+        if getattr(one, hook, None) is None:
+            raise MissingHookError(_missing(one, key, hook), rule=one.name, bucket=key)
+        if _among(one, checked):
+            raise BuilderError(f"The rule {one.name!r} stands twice under {key}; name it once.")
+        checked.append(one)
     return tuple(checked)
 
 
-def _missing(rule: object, name: str, key: ActKey, hook: str) -> str:
-    for other, bucket in _BUCKETS.items():
-        if other != hook and callable(getattr(rule, other, None)):
-            return f"The rule {name!r} under {key} has no {hook}, but an {other}; it belongs under {bucket}."
-    return f"The rule {name!r} under {key} has no {hook} method; give it one."
+def _missing(one: Link, key: ActKey, hook: str) -> str:
+    for other, buckets in _buckets().items():
+        if other != hook and getattr(one, other, None) is not None:
+            where = " or ".join(buckets)
+            return (
+                f"The rule {one.name!r} under {key} has no {hook}, but an {other}; it belongs under {where}."
+            )
+    return f"The rule {one.name!r} under {key} has no {hook} method; give it one."
+
+
+def _buckets() -> dict[str, list[str]]:
+    """The keys a rule with a hook may stand under."""
+    found: dict[str, list[str]] = {}
+    for moment in LOOP_MOMENTS:
+        seam = seam_for(moment)
+        found.setdefault(seam.hook, []).append(seam.key)
+    return found
 
 
 def refuse_unknown_keys(given: dict[str, Any]) -> None:
@@ -140,6 +160,7 @@ def refuse_unknown_keys(given: dict[str, Any]) -> None:
 def _check_lock() -> None:
     keys = set(ACT_KEYS)
     spellings: dict[str, set[str]] = {
+        "ActKey": set(get_args(ActKey)),
         "ActOptions": set(ActOptions.__optional_keys__),
         "resolve_act": set(inspect.signature(resolve_act).parameters),
         "ResolvedAct": set(ResolvedAct.__struct_fields__),

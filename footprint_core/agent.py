@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import weakref
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar, overload
 
 import msgspec
 
+from footprint_core.errors import ReentrantCallError
+from footprint_core.events import Event
 from footprint_core.holding import hold, release
-from footprint_core.pause.results import Outcome
+from footprint_core.pause.person import NOTHING
+from footprint_core.pause.results import Outcome, Pause
 from footprint_core.plain import Json
 from footprint_core.providers.port import Provider
 from footprint_core.session import Session
 from footprint_core.spec import AgentSpec
 from footprint_core.threads import THREADS
-from footprint_core.watch import WatcherHealth
+from footprint_core.watch import Subscription, Watcher, WatcherHealth
 
 if TYPE_CHECKING:
     from footprint_core.builder import AgentBuilder
@@ -28,11 +31,19 @@ _CLOSE_SECONDS = 3.0
 _GRACE_SECONDS = 0.5
 _log = logging.getLogger("footprint")
 
+E = TypeVar("E", bound=Event)
+
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """How the parts around an agent do; `watchers` in the order they are told."""
+    """How the parts around an agent do.
+
+    Attributes:
+        watchers: Those that are attached, in the order they are told.
+        subscribers: The functions that subscribed, together with those that subscribed to the same.
+    """
 
     watchers: tuple[WatcherHealth, ...]
+    subscribers: tuple[WatcherHealth, ...] = ()
 
 
 class Agent:
@@ -45,7 +56,7 @@ class Agent:
     def __init__(self, spec: AgentSpec) -> None:
         self._spec = spec
         self._session = Session(spec)
-        things = (spec.ledger, *spec.bus.watchers)
+        things = (spec.ledger, *spec.bus.given)
         for thing in things:
             hold(thing)
         # An agent that is dropped without being closed must not keep its ledger and watchers for ever.
@@ -62,6 +73,8 @@ class Agent:
         max_iterations: int = 10,
         wrap_up: bool = True,
         keep_last_tool_results: int = 2,
+        parallel_tools: bool = False,
+        checkpoint_key: bytes | None = None,
     ) -> AgentBuilder:
         """Begin to describe an agent.
 
@@ -73,6 +86,8 @@ class Agent:
             max_iterations: Model calls one turn may make, at least 1.
             wrap_up: Close a turn whose budget ended with one more call without tools.
             keep_last_tool_results: How many tools' latest results a window keeps; 0 keeps none.
+            parallel_tools: Run the bodies of one reply's calls at the same time.
+            checkpoint_key: Signs checkpoints, at least 16 bytes; one that is not signed with it is refused.
 
         Raises:
             BuilderError: One of them cannot be used.
@@ -87,6 +102,8 @@ class Agent:
             max_iterations=max_iterations,
             wrap_up=wrap_up,
             keep_last_tool_results=keep_last_tool_results,
+            parallel_tools=parallel_tools,
+            checkpoint_key=checkpoint_key,
         )
 
     # The doors below hand over a coroutine and are none themselves: a frame of theirs would keep a
@@ -94,19 +111,29 @@ class Agent:
 
     def run(self, message: str, *, identity: Json = None) -> Awaitable[Outcome]:
         """Begin a new conversation with a message; see `Session.run`."""
-        return self._session.run(message, identity=identity)
+        return self._outside().run(message, identity=identity)
 
     def follow_up(self, message: str, *, identity: Json = None) -> Awaitable[Outcome]:
         """Go on with the conversation of the last finished turn; see `Session.follow_up`."""
-        return self._session.follow_up(message, identity=identity)
+        return self._outside().follow_up(message, identity=identity)
 
-    def resume(self, checkpoint: Mapping[str, Json], answer: object) -> Awaitable[Outcome]:
+    def run_typed(self, message: str, *, identity: Json = None) -> Awaitable[Outcome]:
+        """`run`, for an answer that must match the declared schema; see `Session.run_typed`."""
+        return self._outside().run_typed(message, identity=identity)
+
+    def resume(
+        self, checkpoint: Mapping[str, Json], answer: object = NOTHING, *, rewalk: bool = False
+    ) -> Awaitable[Outcome]:
         """Answer the question of a pause and go on; see `Session.resume`."""
-        return self._session.resume(checkpoint, answer)
+        return self._outside().resume(checkpoint, answer, rewalk=rewalk)
+
+    def abandon_pause(self) -> Pause | None:
+        """Drop the question that is open, so that the next turn can start; see `Session.abandon_pause`."""
+        return self._session.abandon_pause()
 
     def run_sync(self, message: str, *, identity: Json = None) -> Outcome:
         """`run`, for programs without an event loop; see `Session.run_sync`."""
-        start = self._session.starting_sync(message, identity=identity)
+        start = self._outside().starting_sync(message, identity=identity)
         del message
         return start()
 
@@ -123,15 +150,51 @@ class Agent:
         """The run of the last turn that began here, also when it failed."""
         return self._session.last_run_id
 
+    def attach(self, watcher: Watcher) -> Subscription:
+        """Attach a watcher behind the others; it hears every session from its next segment on.
+
+        It stays the caller's: the agent never closes it. Attaching a watcher that is attached changes
+        nothing and gives a second handle on the one attachment, also on that of a watcher given to the
+        builder: whichever handle is called first ends it, and the others are spent.
+
+        Raises:
+            BuilderError: It has no id, or no plain `on_event`.
+            DuplicateWatcherError: A different watcher with its id is attached, and goes on.
+        """
+        return self._spec.bus.attach(watcher)
+
+    @overload
+    def on(self, event: type[E], fn: Callable[[E], object]) -> Subscription: ...
+
+    @overload
+    def on(self, event: str, fn: Callable[[Event], object]) -> Subscription: ...
+
+    def on(self, event: str | type[E], fn: Callable[[E], object] | Callable[[Event], object]) -> Subscription:
+        """Call a function for events of every session, from the next event on, also of a running turn.
+
+        The watchers are told of an event first, then those who subscribed to exactly it, to its domain and
+        to everything, each in order of registration. A function that subscribes twice is called twice.
+        It is isolated, timed and reported like a watcher, and has to return at once.
+
+        Args:
+            event: An event's class or name (one list), `"<domain>.*"`, or `"*"`.
+            fn: What is called with the event.
+
+        Raises:
+            BuilderError: There is no such event, or nobody would run the function (it is async).
+        """
+        return self._spec.bus.subscribe(event, fn)
+
     def health(self) -> Health:
-        """How the watchers do."""
-        return Health(watchers=self._spec.bus.health())
+        """How the watchers and the subscribers do."""
+        bus = self._spec.bus
+        return Health(watchers=bus.health(), subscribers=bus.subscribers_health())
 
     async def close(self, *, timeout: float = _CLOSE_SECONDS) -> None:
         """Close the recorders within `timeout` seconds, then the ledger. Closing twice is harmless."""
         if self._dropped.detach() is None:
             return
-        last = [watcher for watcher in self._spec.bus.watchers if release(watcher)]
+        last = [watcher for watcher in self._spec.bus.given if release(watcher)]
         try:
             async with asyncio.timeout(timeout + _GRACE_SECONDS):
                 await THREADS.call(partial(self._spec.bus.close, last, timeout))
@@ -140,6 +203,12 @@ class Agent:
         finally:
             if release(self._spec.ledger):
                 await self._spec.ledger.close()
+
+    def _outside(self) -> Session:
+        # Refused at the call: whoever is told of an event is plain, and would drop a coroutine.
+        if self._spec.bus.telling():
+            raise ReentrantCallError("A watcher called the agent it watches; start the turn outside of it.")
+        return self._session
 
     async def __aenter__(self) -> Self:
         return self

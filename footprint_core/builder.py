@@ -9,15 +9,21 @@ from footprint_core import plain
 from footprint_core.act import ActOptions, ResolvedAct, refuse_unknown_keys, resolve_act
 from footprint_core.agent import Agent
 from footprint_core.chain.links import Link, Rule, chains, link
+from footprint_core.credentials import CredentialProvider, credential_provider
 from footprint_core.errors import ActTwiceError, BuilderError, MissingHookError, ShadowedToolError
 from footprint_core.ledger import Ledger
 from footprint_core.memory import MemoryLedger
+from footprint_core.output_schema import Shape, shape_of
+from footprint_core.permission import PermissionChecker, permission_checker
 from footprint_core.providers.port import Provider
 from footprint_core.spec import AgentSpec, offers, posture
 from footprint_core.tools.function import tool as tool_of
 from footprint_core.tools.tool import Tool
 from footprint_core.watch import Bus, Watcher
 from footprint_core.window.strategy import WindowStrategy, window_strategy
+from footprint_core.window.summarize import refuse_own_model
+
+_KEY_BYTES = 16
 
 
 class AgentBuilder:
@@ -33,6 +39,8 @@ class AgentBuilder:
         max_iterations: int,
         wrap_up: bool,
         keep_last_tool_results: int,
+        parallel_tools: bool,
+        checkpoint_key: bytes | None,
     ) -> None:
         for word, given in (("name", name), ("model", model), ("id", id or name)):
             if not _spoken(given):
@@ -40,12 +48,22 @@ class AgentBuilder:
         named = _spoken(getattr(provider, "name", None)) and not isinstance(cast("object", provider), type)
         if not named or not callable(getattr(provider, "reply", None)):
             raise BuilderError("Agent.create(provider=...) needs an object with a name and a reply() method.")
+        if keep_last_tool_results is False:
+            keep_last_tool_results = 0
         if type(keep_last_tool_results) is not int or keep_last_tool_results < 0:
             raise BuilderError("keep_last_tool_results counts tools; give a whole number of at least 0.")
         if type(max_iterations) is not int or max_iterations < 1:
             raise BuilderError(
                 "max_iterations counts the model calls of one turn; give a whole number of at least 1."
             )
+        key = cast("object", checkpoint_key)
+        if key is not None and not (isinstance(key, bytes) and len(key) >= _KEY_BYTES):
+            raise BuilderError(f"checkpoint_key signs checkpoints; give at least {_KEY_BYTES} random bytes.")
+        self._parallel_tools = bool(parallel_tools)
+        self._checkpoint_key = checkpoint_key
+        self._permission: PermissionChecker | None = None
+        self._credentials: CredentialProvider | None = None
+        self._shape: Shape | None = None
         self._provider = provider
         self._model: str = plain.detach(model)
         self._name: str = plain.detach(name)
@@ -164,6 +182,43 @@ class AgentBuilder:
                 "keep one."
             )
 
+    def permission(self, checker: PermissionChecker) -> AgentBuilder:
+        """Say who decides whether a call may be made at all, before any rule is asked.
+
+        Raises:
+            BuilderError: It is no checker, or there is one already.
+        """
+        if self._permission is not None:
+            raise BuilderError(f"The checker {self._permission.name!r} was set before; keep one.")
+        self._permission = permission_checker(checker)
+        return self
+
+    def credentials(self, provider: CredentialProvider) -> AgentBuilder:
+        """Say who gives the secrets tools declare a need for.
+
+        Raises:
+            BuilderError: It is no provider, or there is one already.
+        """
+        if self._credentials is not None:
+            raise BuilderError("A credential provider was set before; keep one.")
+        self._credentials = credential_provider(provider)
+        return self
+
+    def output_schema(self, schema: object, *, retries: int = 0) -> AgentBuilder:
+        """Declare the shape an answer must have; it is judged behind the output rules.
+
+        Args:
+            schema: A type pydantic reads, a JSON Schema as a dict, or an `OutputSchema`.
+            retries: How often a mismatch is asked about again in one turn.
+
+        Raises:
+            BuilderError: One of them cannot be used, or there is a schema already.
+        """
+        if self._shape is not None:
+            raise BuilderError("An output schema was declared before; keep one.")
+        self._shape = shape_of(schema, retries)
+        return self
+
     def watch(self, *watchers: Watcher) -> AgentBuilder:
         """Attach watchers, in the order they are told."""
         self._watchers.extend(watchers)
@@ -186,31 +241,54 @@ class AgentBuilder:
         Raises:
             BuilderError: Rules share a name in one chain, or watchers an id.
         """
-        return Agent(self._spec())
+        return Agent(self.spec())
 
-    def _spec(self) -> AgentSpec:
+    def spec(self) -> AgentSpec:
+        """What was described so far, frozen; `build` makes an agent of it.
+
+        Raises:
+            BuilderError: As `build`.
+        """
+        """The frozen description `build` makes an agent of.
+
+        Raises:
+            BuilderError: As `build`.
+        """
         act = self._act
         tool_links = () if act is None else act.tool_links()
         message_links = () if act is None else act.message_links()
         ruled = chains([*tool_links, *self._tool_rules], [*message_links, *self._message_rules])
         window = None if self._window is None else self._window[0]
+        refuse_own_model(window, self._provider, self._model)
+        # Own tools are offered before those of servers; within each, the order given.
+        tools = dict(sorted(self._tools.items(), key=lambda item: item[1].source is not None))
         return AgentSpec(
             agent_id=self._id,
             name=self._name,
             provider=self._provider,
             model=self._model,
-            system=self._system,
-            tools=dict(self._tools),
+            system=self._told(),
+            tools=tools,
             chains=ruled,
             window=window,
             ledger=MemoryLedger() if self._ledger is None else self._ledger,
             bus=Bus(self._watchers),
-            offers=offers(self._tools.values()),
+            offers=offers(tools.values()),
             rules=posture(ruled, window),
             max_iterations=self._max_iterations,
             wrap_up=self._wrap_up,
             keep_last_tool_results=self._keep_last_tool_results,
+            permission=self._permission,
+            credentials=self._credentials,
+            shape=self._shape,
+            parallel_tools=self._parallel_tools,
+            checkpoint_key=self._checkpoint_key,
         )
+
+    def _told(self) -> str:
+        """The system prompt, and behind it what the model is told about the shape of its answer."""
+        instruction = "" if self._shape is None else self._shape.instruction
+        return "\n\n".join(part for part in (self._system, instruction) if part)
 
 
 def _spoken(text: object) -> bool:

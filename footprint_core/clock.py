@@ -37,6 +37,18 @@ def new_id() -> str:
     return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
 
 
+_LONGEST = 100 * 366 * 24 * 3600
+
+
+def is_seconds(value: object) -> bool:
+    """Whether a value is a number of seconds to wait: above 0, and at most a hundred years.
+
+    The bound keeps an instant that is computed from it within what a database and a calendar can hold.
+    """
+    # By its exact type: a boolean is an int too, and a class of a rule's own compares as it likes.
+    return (type(value) is int or type(value) is float) and 0 < value <= _LONGEST
+
+
 def iso(microseconds: int) -> str:
     """An instant as ISO 8601 in UTC with its zone, to the microsecond."""
     return (

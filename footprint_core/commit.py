@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 from typing import TypeVar
 
+from footprint_core.cancellation import Cancellation
 from footprint_core.clock import Clock
 from footprint_core.decisions import Decision
 from footprint_core.errors import LedgerError, LedgerWriteError
@@ -35,6 +36,7 @@ class Writer:
         trace: The segment's span, once a watcher gave it.
         now: The segment's clock: microseconds since the Unix epoch, UTC.
         broken: Whether an append failed; then nothing is written any more.
+        cancellation: Whether the task that runs the segment was asked to stop.
     """
 
     __slots__ = (
@@ -44,6 +46,7 @@ class Writer:
         "_rows",
         "_state",
         "broken",
+        "cancellation",
         "now",
         "position",
         "run_id",
@@ -73,6 +76,7 @@ class Writer:
         self.position = position
         self.trace: TraceRef | None = None
         self.broken = False
+        self.cancellation = Cancellation()
 
     def note(self, fact: Fact, *, at: int | None = None) -> int:
         """Fold a fact into the run's state and keep it for the next commit.

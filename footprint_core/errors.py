@@ -15,11 +15,16 @@ FootprintError
 │   ├── NoConversationError   follow_up without a finished turn
 │   ├── RunInFlightError      the session already runs a turn
 │   ├── ReentrantCallError    a watcher called the agent it watches
+│   ├── PolicyHaltError       a permission checker ended the run
+│   ├── OutputSchemaError     the answer does not match the declared schema
 │   ├── PendingQuestionError  a question to a person is still open
 │   ├── MessageDeniedError    a rule refused the message or the answer
-│   └── ProviderError         the model provider raised; it is the cause
+│   ├── McpToolError          a tool of an MCP server failed, or could not be reached
+│   ├── ProviderError         the model provider raised; it is the cause
+│   └── CompactionUnmeasurableError a window counts tokens, and the provider does not
 ├── ResumeError               a pause could not be answered
 │   ├── DecisionRequiredError the answer is no decision of a person
+│   ├── PauseAnswerRequiredError a tool waits for an answer, and none came
 │   ├── ForeignCheckpointError the checkpoint does not belong to this agent, or was edited
 │   └── StaleDecisionError    the pause was answered before
 ├── LedgerError               the ledger cannot be opened, read or written
@@ -176,6 +181,49 @@ class MessageDeniedError(RunError):
         super().__init__(f"The rule {middleware} refused the {what} at {phase}: {reason}")
 
 
+class PolicyHaltError(RunError):
+    """A permission checker ended the run.
+
+    Attributes:
+        reason: The checker's reason, or None.
+        iteration: The model call that asked for the call.
+        proposed: The call that was not run: its `name` and `args`, as the model sent them.
+        tool_call_id: Its id.
+        checker_id: The checker's name.
+    """
+
+    def __init__(
+        self,
+        *,
+        reason: str | None,
+        iteration: int,
+        proposed: dict[str, object],
+        tool_call_id: str,
+        checker_id: str,
+    ) -> None:
+        self.reason = reason
+        self.iteration = iteration
+        self.proposed = proposed
+        self.tool_call_id = tool_call_id
+        self.checker_id = checker_id
+        said = f": {reason}" if reason else "; ask whoever keeps that policy."
+        super().__init__(f"The permission checker {checker_id} ended the run{said}")
+
+
+class OutputSchemaError(RunError):
+    """The answer does not match the declared schema, and no retry is left. The answer is on record.
+
+    Attributes:
+        stage: Where it failed.
+    """
+
+    def __init__(self, *, stage: Literal["json-parse", "schema-validate"]) -> None:
+        self.stage = stage
+        super().__init__(
+            f"The answer failed its schema at {stage}; look at the run, allow retries, or mend the prompt."
+        )
+
+
 class ProviderError(RunError):
     """The model provider raised; its own error is the cause.
 
@@ -190,6 +238,35 @@ class ProviderError(RunError):
         super().__init__(
             f"The provider {provider} raised {error_class}; see the cause, then run the turn again."
         )
+
+
+class CompactionUnmeasurableError(RunError):
+    """The window counts tokens, and the provider does not report them.
+
+    Attributes:
+        provider: The provider's name.
+    """
+
+    def __init__(self, *, provider: str) -> None:
+        self.provider = provider
+        super().__init__(
+            f"The provider {provider} reports no tokens, so the window cannot be measured; use a provider "
+            "that does, or sliding_window()."
+        )
+
+
+class McpToolError(RunError):
+    """A tool of an MCP server failed, or could not be reached. The model reads the text.
+
+    Attributes:
+        tool: The tool.
+        server: The server it comes from.
+    """
+
+    def __init__(self, *, tool: str, server: str, said: str) -> None:
+        self.tool = tool
+        self.server = server
+        super().__init__(f"The tool {tool} of the server {server} failed: {said}")
 
 
 class ResumeError(FootprintError):
@@ -210,14 +287,32 @@ class DecisionRequiredError(ResumeError):
     Attributes:
         gate: The kind of the pause.
         tool_name: The tool the question is about.
+        middleware: The rule that asked, or None.
     """
 
-    def __init__(self, *, gate: str, tool_name: str, came: str) -> None:
+    def __init__(self, *, gate: str, tool_name: str, middleware: str | None, came: str) -> None:
         self.gate = gate
         self.tool_name = tool_name
+        self.middleware = middleware
         super().__init__(
             f"The {gate} about {tool_name} needs check_in_approved(by=...) or check_in_declined(by=...) "
             f"with the person's name, not {came}."
+        )
+
+
+class PauseAnswerRequiredError(ResumeError):
+    """A tool asked a person while it ran, and no answer came. The pause stays answerable.
+
+    Attributes:
+        tool_name: The tool.
+        tool_call_id: The call.
+    """
+
+    def __init__(self, *, tool_name: str, tool_call_id: str) -> None:
+        self.tool_name = tool_name
+        self.tool_call_id = tool_call_id
+        super().__init__(
+            f"The tool {tool_name} (call {tool_call_id}) waits for an answer; give resume() any JSON value."
         )
 
 

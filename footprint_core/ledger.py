@@ -199,6 +199,6 @@ def decision_row(run_id: str, segment: int, entry: Entry, fact: Decided, marks: 
         error_class=fact.error_class,
         shadow=fact.shadow,
         after_approval=fact.after_approval,
-        imported=fact.imported,
-        redacted=marks,
+        imported=fact.imported is not None,
+        redacted=tuple(dict.fromkeys((*(fact.imported or ()), *marks))),
     )

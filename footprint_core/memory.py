@@ -6,7 +6,7 @@ import msgspec
 
 from footprint_core.decisions import Decision
 from footprint_core.errors import RunTakenOverError
-from footprint_core.facts import Decided, PauseAnswered, PauseOpened
+from footprint_core.facts import Decided, PauseAnswered, PauseClosed, PauseOpened
 from footprint_core.ledger import (
     Batch,
     Entry,
@@ -72,7 +72,7 @@ class MemoryLedger:
             match entry.fact:
                 case PauseOpened(pause_id=id) as fact if id == pause_id:
                     opened = (entry, fact)
-                case PauseAnswered(pause_id=id) if id == pause_id:
+                case PauseAnswered(pause_id=id) | PauseClosed(pause_id=id) if id == pause_id:
                     answered = True
                 case _:
                     pass

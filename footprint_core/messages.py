@@ -45,12 +45,13 @@ class UserMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field
 
     Attributes:
         text: The text.
-        kind: A person's request, a notice about messages that left the window, or an instruction.
+        kind: A person's request, a notice about messages that left the window, a summary of them, or an
+            instruction.
     """
 
     role: ClassVar[str] = "user"
     text: str
-    kind: Literal["request", "notice", "instruction"] = "request"
+    kind: Literal["request", "notice", "summary", "instruction"] = "request"
 
 
 class AssistantMessage(
@@ -111,6 +112,10 @@ class Messages(Sequence[Message]):
             items = items[: self._length]
         items.append(message)
         return Messages._over(items, self._length + 1)
+
+    def first(self, count: int) -> Messages:
+        """The first `count` of the same messages; O(1)."""
+        return Messages._over(self._items, min(count, self._length))
 
     def __len__(self) -> int:
         return self._length

@@ -1,4 +1,11 @@
-"""Rules: what they are handed, the hooks they may have, and the decorators that make one of a function."""
+"""Rules: what they are handed, the hooks they may have, and the decorators that make one of a function.
+
+Any rule may also have two attributes that are read once, when the agent is built. `version` stands in its
+rows; without one they carry a hash of its hooks' code. `timeout` is how many seconds a hook may take: when
+they have passed the answer is a denial, and what the hook answers later is ignored. A plain hook with a
+timeout runs in a thread of its own, so what it shares with others must bear that; an async one is
+cancelled. Without a timeout a hook runs on the event loop, and there is no limit.
+"""
 
 from __future__ import annotations
 
@@ -193,6 +200,7 @@ class CallRule(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     on_tool_call: OnToolCall
     version: str | None = None
+    timeout: float | None = None
 
 
 class ResultRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,6 +209,7 @@ class ResultRule(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     on_tool_result: OnToolResult
     version: str | None = None
+    timeout: float | None = None
 
 
 class ContentRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,30 +218,43 @@ class ContentRule(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     on_message: OnMessage
     version: str | None = None
+    timeout: float | None = None
 
 
-def before_tool(name: str, /, *, version: str | None = None) -> Callable[[OnToolCall], CallRule]:
-    """Make a rule of a function that decides before a tool runs."""
+def before_tool(
+    name: str, /, *, version: str | None = None, timeout: float | None = None
+) -> Callable[[OnToolCall], CallRule]:
+    """Make a rule of a function that decides before a tool runs.
+
+    Args:
+        name: A non-blank name, unique in its chain.
+        version: What its rows say of its version; a hash of its code when it is not given.
+        timeout: Seconds it may take to answer; no limit when it is not given.
+    """
 
     def made(hook: OnToolCall) -> CallRule:
-        return CallRule(name=name, on_tool_call=hook, version=version)
+        return CallRule(name=name, on_tool_call=hook, version=version, timeout=timeout)
 
     return made
 
 
-def after_tool(name: str, /, *, version: str | None = None) -> Callable[[OnToolResult], ResultRule]:
-    """Make a rule of a function that decides before the model reads a result."""
+def after_tool(
+    name: str, /, *, version: str | None = None, timeout: float | None = None
+) -> Callable[[OnToolResult], ResultRule]:
+    """Make a rule of a function that decides before the model reads a result; see `before_tool`."""
 
     def made(hook: OnToolResult) -> ResultRule:
-        return ResultRule(name=name, on_tool_result=hook, version=version)
+        return ResultRule(name=name, on_tool_result=hook, version=version, timeout=timeout)
 
     return made
 
 
-def on_message(name: str, /, *, version: str | None = None) -> Callable[[OnMessage], ContentRule]:
-    """Make a rule of a function that decides about the user's message, about the answer, or both."""
+def on_message(
+    name: str, /, *, version: str | None = None, timeout: float | None = None
+) -> Callable[[OnMessage], ContentRule]:
+    """Make a rule of a function that decides about messages, see `before_tool`; it reads `message.phase`."""
 
     def made(hook: OnMessage) -> ContentRule:
-        return ContentRule(name=name, on_message=hook, version=version)
+        return ContentRule(name=name, on_message=hook, version=version, timeout=timeout)
 
     return made

@@ -23,6 +23,7 @@ from typing import (
 
 import msgspec
 
+from footprint_core.clock import is_seconds
 from footprint_core.errors import OutcomeError
 
 T = TypeVar("T")
@@ -76,6 +77,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
     question: str
     detail: Any = None
+    expires_in: float | None = None
     kind: ClassVar[Literal["ask"]] = "ask"
 
     def __bool__(self) -> NoReturn:
@@ -126,12 +128,19 @@ def deny(reason: str, /) -> Deny:
     return Deny(reason=reason)
 
 
-def ask(question: str, /, *, detail: object = None) -> Ask:
-    """Ask a person before the tool runs; `detail` is JSON data that comes back on the pause.
+def ask(question: str, /, *, detail: object = None, expires_in: float | None = None) -> Ask:
+    """Ask a person before the tool runs.
+
+    Args:
+        question: What they are asked.
+        detail: JSON data that comes back on the pause.
+        expires_in: Seconds within which the answer counts; None when it may come at any time.
 
     Raises:
-        OutcomeError: The question is blank or no string.
+        OutcomeError: The question is blank or no string, or the seconds are no number above 0.
     """
     if not _spoken(question):
         raise OutcomeError("ask() needs a question that can be read: give a non-blank string.")
-    return Ask(question=question, detail=detail)
+    if expires_in is not None and not is_seconds(expires_in):
+        raise OutcomeError("ask(expires_in=...) takes seconds: give a number above 0, or None.")
+    return Ask(question=question, detail=detail, expires_in=expires_in)

@@ -7,6 +7,7 @@ keys. What JSON cannot hold is replaced by a mark that names its type, so that a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, TypeGuard, cast
 
 import msgspec
@@ -110,6 +111,25 @@ def _text(value: str) -> str:
         # A lone surrogate cannot be written as UTF-8; the row must not fail because of it.
         return value.encode(errors="surrogatepass").decode(errors="replace")
     return value
+
+
+def lost_at(value: object) -> tuple[str, str] | None:
+    """The dotted path to the first thing JSON cannot hold, and its type; None when there is none."""
+    if examine(value)[1]:
+        return None
+    items: list[tuple[object, object]] = []
+    if isinstance(value, dict):
+        items = list(cast("dict[object, object]", value).items())
+    elif isinstance(value, list | tuple):
+        items = list(enumerate(cast("Sequence[object]", value)))
+    for key, item in items:
+        if (lost := lost_at(item)) is not None:
+            path, kind = lost
+            return f"{key}.{path}" if path != _TOP else str(key), kind
+    return _TOP, type(value).__name__
+
+
+_TOP = "its top"
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Json]]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, cast
-
-import msgspec
+from typing import TYPE_CHECKING, TypeAlias, assert_never, cast
 
 from footprint_core import plain
 from footprint_core.commit import Writer
@@ -17,21 +15,25 @@ from footprint_core.errors import (
     InvalidRunInputError,
     MessageDeniedError,
     NoConversationError,
+    OutputSchemaError,
     PendingQuestionError,
+    PolicyHaltError,
     ReentrantCallError,
     RunError,
     RunInFlightError,
     RunTakenOverError,
     StaleDecisionError,
 )
-from footprint_core.facts import RunConfigured, TraceRef
+from footprint_core.facts import RunConfigured
 from footprint_core.loop.pause import Origin, PausedRun
-from footprint_core.loop.resume import Answering, resume_run
+from footprint_core.loop.resume import resume_run
 from footprint_core.loop.run import run_message
-from footprint_core.loop.segment import run_segment
-from footprint_core.loop.turn import Answered, DeniedMessage, Ending, Turn
+from footprint_core.loop.segment import configured, run_segment
+from footprint_core.loop.show_pause import show_pause
+from footprint_core.loop.turn import Answered, DeniedMessage, Ending, Halted, Turn
 from footprint_core.messages import Messages
-from footprint_core.pause.results import Answer, AskPause, Outcome
+from footprint_core.pause.person import NOTHING
+from footprint_core.pause.results import Answer, Outcome, Pause
 from footprint_core.plain import Json
 from footprint_core.spec import AgentSpec
 from footprint_core.state import RunState
@@ -54,7 +56,7 @@ class Session:
         self._messages: Messages | None = None
         self._turn_index = 0
         self._follows: str | None = None
-        self._pending: AskPause | None = None
+        self._pending: Pause | None = None
         self._busy = False
         if conversation_id is not None and not isinstance(cast("object", conversation_id), str):
             raise BuilderError("session(conversation_id=...) takes a text; write the id as one.")
@@ -74,6 +76,7 @@ class Session:
         Raises:
             InvalidRunInputError: The message is empty, blank or no string.
             MessageDeniedError: A rule refused the message or the answer.
+            PolicyHaltError: A permission checker ended the run.
             ProviderError: The model provider raised.
             LedgerError: The ledger did not take what had to be durable.
             PendingQuestionError: A question to a person is open.
@@ -110,21 +113,51 @@ class Session:
         work = self._alone(self._first(message, identity, inline=True))
         return lambda: _released(asyncio.run(work))
 
-    async def resume(self, checkpoint: Mapping[str, Json], answer: object) -> Outcome:
+    async def run_typed(self, message: str, *, identity: Json = None) -> Outcome:
+        """`run`, for an answer that must match the declared schema: `Answer.value` is it.
+
+        Raises:
+            OutputSchemaError: The answer does not match; it is on record.
+        """
+        work = self._alone(self._first(message, identity))
+        del message
+        outcome = _released(await work)
+        if isinstance(outcome, Answer) and outcome.schema_stage is not None:
+            unmet = OutputSchemaError(stage=outcome.schema_stage)
+            # A turn begins with its first segment, and one that was paused is finished by `resume`.
+            unmet.run_id, unmet.segment = outcome.run_id, 1
+            raise unmet
+        return outcome
+
+    async def resume(
+        self, checkpoint: Mapping[str, Json], answer: object = NOTHING, *, rewalk: bool = False
+    ) -> Outcome:
         """Answer the question of a pause and go on, here or in another process than paused it.
 
         Args:
             checkpoint: What the pause gave, also after a round trip through JSON.
-            answer: `check_in_approved(by=...)` or `check_in_declined(by=...)`.
+            answer: `check_in_approved(by=...)` or `check_in_declined(by=...)`; for a tool that asked while
+                it ran, any JSON value.
+            rewalk: Ask permission and every rule again, on an agent whose rules changed. The approval
+                counts only if the rule that asked asks again about the same args.
 
         Raises:
             ForeignCheckpointError: It is no checkpoint of this agent, or it was edited.
             DecisionRequiredError: The answer is no decision; the pause stays answerable.
+            PauseAnswerRequiredError: A tool waits for an answer; the pause stays answerable.
             StaleDecisionError: The pause was answered before.
             LedgerError: The ledger did not take what had to be durable.
         """
-        begin = partial(self._resume, checkpoint, answer)
+        begin = partial(self._resume, checkpoint, answer, rewalk=rewalk)
         return _released(await self._alone(begin, resuming=True))
+
+    def abandon_pause(self) -> Pause | None:
+        """Drop the question that is open, so that the next turn can start; what was dropped, or None.
+
+        Its checkpoint can still be resumed.
+        """
+        dropped, self._pending = self._pending, None
+        return dropped
 
     def _first(self, message: str, identity: Json, *, inline: bool = False) -> _Begin:
         _check_message(message, "run")
@@ -159,7 +192,7 @@ class Session:
         turn = self._turn(
             RunState(origin.before), self._spec.new_id(), 1, 0, plain.detach(identity), inline=inline
         )
-        opening = self._opening(turn, origin, turn_index)
+        opening = configured(turn, origin, turn_index=turn_index)
         steps = partial(run_message, text=message, turn_index=turn_index)
         return await self._play(turn, opening, steps, origin)
 
@@ -194,28 +227,6 @@ class Session:
             inline=inline,
         )
 
-    def _opening(
-        self, turn: Turn, origin: Origin, turn_index: int, resumed_from: TraceRef | None = None
-    ) -> RunConfigured:
-        spec = self._spec
-        return RunConfigured(
-            agent_id=spec.agent_id,
-            agent_name=spec.name,
-            provider=spec.provider.name,
-            model=spec.model,
-            rules=dict(spec.rules),
-            tools=spec.offers.names,
-            turn_index=turn_index,
-            streaming=bool(getattr(spec.provider, "streaming", False)),
-            conversation_id=origin.conversation_id,
-            window=None if spec.window is None else spec.window.name,
-            follows=origin.follows,
-            resumed=turn.writer.segment > 1,
-            resumed_from=resumed_from,
-            identity=msgspec.UNSET if turn.identity is None else turn.identity,
-            system=spec.system or msgspec.UNSET,
-        )
-
     async def _play(
         self, turn: Turn, opening: RunConfigured, steps: Callable[[Turn], Awaitable[Ending]], origin: Origin
     ) -> _Concluded:
@@ -231,25 +242,34 @@ class Session:
         writer = turn.writer
         match ending:
             case Answered():
-                return Answer(
-                    text=ending.text, run_id=writer.run_id, decisions=rows, stopped_early=turn.stopped_early
-                )
+                return _answer(turn, ending.text, rows)
             case DeniedMessage():
                 denied = MessageDeniedError(reason=ending.reason, phase=ending.phase, middleware=ending.rule)
                 denied.run_id, denied.segment = writer.run_id, writer.segment
                 return denied
+            case Halted():
+                halted = PolicyHaltError(
+                    reason=ending.reason,
+                    iteration=ending.iteration,
+                    proposed={"name": ending.tool_name, "args": ending.proposed},
+                    tool_call_id=ending.call_id,
+                    checker_id=ending.checker,
+                )
+                halted.run_id, halted.segment = writer.run_id, writer.segment
+                return halted
             case PausedRun():
-                self._pending = _shown(ending, writer.run_id, rows)
+                self._pending = show_pause(ending, writer.run_id, rows)
                 return self._pending
+            case _:
+                assert_never(ending)
 
-    async def _resume(self, data: Mapping[str, Json], answer: object) -> _Concluded:
-        from footprint_core.pause.restore import restore
+    async def _resume(self, data: Mapping[str, Json], answer: object, *, rewalk: bool) -> _Concluded:
+        # pydantic is loaded by the first resume of a process, not by the import of the package.
+        from footprint_core.loop.reopen import answering, held, origin_of, place, reopen
 
         spec = self._spec
         try:
-            restored = await restore(
-                data, answer, ledger=spec.ledger, agent_id=spec.agent_id, rules=spec.rule_names()
-            )
+            restored = await reopen(spec, data, answer, rewalk=rewalk)
         except StaleDecisionError:
             # Answered elsewhere: it is no longer open here either.
             self._answered(data.get("pause_id"))
@@ -257,17 +277,12 @@ class Session:
         checkpoint, pending = restored.checkpoint, self._pending
         if pending is not None and pending.pause_id != checkpoint.pause_id:
             raise PendingQuestionError(tool_name=pending.tool_name, tool_call_id=pending.tool_call_id)
-        turn = self._turn(
-            restored.state, checkpoint.run_id, restored.segment + 1, restored.position, checkpoint.identity
-        )
-        origin = Origin(
-            conversation_id=checkpoint.conversation_id,
-            follows=checkpoint.follows,
-            before=restored.before,
-            rows=restored.rows,
-        )
-        opening = self._opening(turn, origin, restored.state.turn_index, restored.trace)
-        steps = partial(resume_run, answering=_answering(restored))
+        at = await place(spec, restored)
+        turn = self._turn(restored.state, checkpoint.run_id, at.segment + 1, at.position, checkpoint.identity)
+        turn.held = held(restored)
+        origin = origin_of(restored, at.rows)
+        opening = configured(turn, origin, turn_index=restored.state.turn_index, resumed_from=restored.trace)
+        steps = partial(resume_run, answering=answering(restored, rewalk=rewalk))
         try:
             return await self._play(turn, opening, steps, origin)
         except RunTakenOverError as error:
@@ -304,12 +319,12 @@ class Session:
 _UNANSWERED = frozenset({"start", "resume"})
 """The stages of a resumed segment at which its answer is not on record yet."""
 
-_Concluded: TypeAlias = Answer | AskPause | MessageDeniedError
+_Concluded: TypeAlias = Answer | Pause | MessageDeniedError | PolicyHaltError
 _Begin: TypeAlias = Callable[[], Awaitable[_Concluded]]
 
 
 def _released(concluded: _Concluded) -> Outcome:
-    if isinstance(concluded, MessageDeniedError):
+    if isinstance(concluded, MessageDeniedError | PolicyHaltError):
         raise concluded
     return concluded
 
@@ -329,32 +344,14 @@ def _refuse_running_loop() -> None:
     raise RunError("run_sync() was called inside a running event loop; await run() there.")
 
 
-def _answering(restored: Restored) -> Answering:
-    checkpoint, call = restored.checkpoint, restored.checkpoint.call
-    return Answering(
-        pause_id=checkpoint.pause_id,
-        middleware=call.middleware,
-        link=call.link,
-        index=call.index,
-        args=call.args,
-        opened_us=checkpoint.opened_us,
-        person=restored.person,
-    )
-
-
-def _shown(paused: PausedRun, run_id: str, rows: tuple[Decision, ...]) -> AskPause:
-    question = paused.question
-    return AskPause(
-        middleware=question.middleware or "",
-        question=question.question,
-        detail=plain.copy(question.detail),
-        tool_name=question.tool_name,
-        tool_source=question.tool_source,
-        tool_call_id=question.call_id,
-        args=question.args,
-        args_problem=paused.args_problem,
+def _answer(turn: Turn, text: str, rows: tuple[Decision, ...]) -> Answer:
+    judged = turn.judged
+    return Answer(
+        text=text,
+        run_id=turn.writer.run_id,
         decisions=rows,
-        run_id=run_id,
-        pause_id=paused.pause_id,
-        checkpoint=paused.checkpoint,
+        stopped_early=turn.stopped_early,
+        schema_met=None if judged is None else judged.stage is None,
+        schema_stage=None if judged is None else judged.stage,
+        value=None if judged is None else judged.value,
     )

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import assert_never
 
 import msgspec
 
 from footprint_core import plain
 from footprint_core.chain.links import Chains, Link
 from footprint_core.clock import AnchoredClock, Clock, new_id
+from footprint_core.credentials import CredentialProvider
 from footprint_core.facts import RuleRef
 from footprint_core.ledger import Ledger
-from footprint_core.moments import LoopMoment
+from footprint_core.moments import LOOP_MOMENTS, LoopMoment
+from footprint_core.output_schema import Shape
+from footprint_core.permission import PermissionChecker
 from footprint_core.providers.port import Provider, ToolOffer
 from footprint_core.tools.tool import Tool
 from footprint_core.watch import Bus
@@ -50,6 +54,11 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
         rules: Its posture: the rules of each moment in the order they are asked.
         max_iterations: Model calls one turn may make.
         wrap_up: Whether a turn whose budget ended is closed by one more call without tools.
+        permission: Who decides whether a call may be made at all, or None.
+        credentials: Who gives the secrets tools need, or None.
+        shape: The schema an answer must match, or None.
+        parallel_tools: Whether the bodies of one reply's calls run at the same time.
+        checkpoint_key: Signs checkpoints, or None.
         keep_last_tool_results: How many tools' latest results the window keeps; 0 keeps none.
         clock: Makes the clock of a segment.
         new_id: Makes ids.
@@ -69,6 +78,11 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     rules: Mapping[LoopMoment, tuple[RuleRef, ...]]
     max_iterations: int = 10
     wrap_up: bool = True
+    permission: PermissionChecker | None = None
+    credentials: CredentialProvider | None = None
+    shape: Shape | None = None
+    parallel_tools: bool = False
+    checkpoint_key: bytes | None = None
     keep_last_tool_results: int = 2
     clock: Callable[[], Clock] = AnchoredClock
     new_id: Callable[[], str] = new_id
@@ -87,14 +101,21 @@ def offers(tools: Iterable[Tool]) -> Offers:
 
 def posture(chains: Chains, window: WindowStrategy | None) -> dict[LoopMoment, tuple[RuleRef, ...]]:
     """The posture: the rules of each moment in the order they are asked."""
-    contents = _refs(chains.contents)
-    return {
-        "input": contents,
-        "before-tool": _refs(chains.calls),
-        "after-tool": _refs(chains.results),
-        "window": () if window is None else (RuleRef(name=window.name),),
-        "output": contents,
-    }
+    return {moment: _standing(moment, chains, window) for moment in LOOP_MOMENTS}
+
+
+def _standing(moment: LoopMoment, chains: Chains, window: WindowStrategy | None) -> tuple[RuleRef, ...]:
+    match moment:
+        case "input" | "output":
+            return _refs(chains.contents)
+        case "before-tool":
+            return _refs(chains.calls)
+        case "after-tool":
+            return _refs(chains.results)
+        case "window":
+            return () if window is None else (RuleRef(name=window.name),)
+        case _:
+            assert_never(moment)
 
 
 def _refs(links: tuple[Link, ...]) -> tuple[RuleRef, ...]:

@@ -11,6 +11,7 @@ import msgspec
 
 from footprint_core import facts as fa
 from footprint_core import plain
+from footprint_core.facts.window import likeness
 from footprint_core.messages import AssistantMessage, Message, Messages, ToolCall, ToolMessage, UserMessage
 from footprint_core.plain import Json
 
@@ -30,14 +31,17 @@ class RunState:
         calls: The calls of the last reply.
         answered: How many of them are answered.
         candidate: The text that would be the answer.
-        result: What the last tool gave, as plain JSON.
+        results: What tools gave that are not answered yet, as plain JSON, by call.
         input_tokens: Tokens read by all model calls of the run.
         output_tokens: Tokens written by them.
         last_input_tokens: Tokens the last model call read; None when it was not reported.
+        last_output_tokens: Tokens it wrote; None when it was not reported.
         wrapped_up: Whether the budget's closing instruction was given.
         attempts: How often an answer was judged by the output schema.
         asked: Whether a model call was made.
         held_visits: Window visits in a row that removed nothing because of a pinned result.
+        last_visit: The iteration of the last window visit that was filed in full, and its likeness.
+        refused_spans: First and stop index of messages whose summary was not smaller than they are.
     """
 
     __slots__ = (
@@ -51,10 +55,13 @@ class RunState:
         "input_tokens",
         "iteration",
         "last_input_tokens",
+        "last_output_tokens",
+        "last_visit",
         "message_chars",
         "messages",
         "output_tokens",
-        "result",
+        "refused_spans",
+        "results",
         "turn_index",
         "turns",
         "wrapped_up",
@@ -70,14 +77,17 @@ class RunState:
         self.calls: tuple[ToolCall, ...] = ()
         self.answered = 0
         self.candidate = ""
-        self.result: Json = None
+        self.results: dict[str, Json] = {}
         self.input_tokens = 0
         self.output_tokens = 0
         self.last_input_tokens: int | None = None
+        self.last_output_tokens: int | None = None
         self.wrapped_up = False
         self.attempts = 0
         self.asked = False
         self.held_visits = 0
+        self.last_visit: tuple[int, str] | None = None
+        self.refused_spans: set[tuple[int, int]] = set()
 
     def apply(self, fact: fa.Fact) -> None:
         """Fold one fact in."""
@@ -92,21 +102,21 @@ class RunState:
             case fa.ModelReplied():
                 self._replied(fact)
             case fa.ToolFinished():
-                self.result = fact.result
+                self.results[fact.call_id] = fact.result
             case fa.CallAnswered():
-                text = plain.rendered(self.result) if fact.text is msgspec.UNSET else fact.text
+                result = self.results.pop(fact.call_id, None)
+                text = plain.rendered(result) if fact.text is msgspec.UNSET else fact.text
                 message = ToolMessage(
                     call_id=fact.call_id, tool_name=fact.tool_name, text=text, refused=fact.refused
                 )
                 self._add(message)
                 self.answered += 1
-                self.result = None
             case fa.MessageTaken():
                 self.turn_index = fact.turn_index
                 if fact.text is not msgspec.UNSET:
                     self._add(UserMessage(text=fact.text))
             case fa.WindowVisited():
-                self._trim(fact)
+                self._visited(fact)
             case fa.BudgetExhausted():
                 if fact.action == "wrapped-up":
                     self.wrapped_up = True
@@ -151,11 +161,12 @@ class RunState:
 
     def _replied(self, fact: fa.ModelReplied) -> None:
         if fact.usage is None:
-            self.last_input_tokens = None
+            self.last_input_tokens = self.last_output_tokens = None
         else:
             self.input_tokens += fact.usage.input
             self.output_tokens += fact.usage.output
             self.last_input_tokens = fact.usage.input
+            self.last_output_tokens = fact.usage.output
         self.candidate = fact.text
         if fact.route == "tool-calls":
             self.calls = fact.calls
@@ -164,10 +175,21 @@ class RunState:
         else:
             self.calls = ()
 
+    def _visited(self, fact: fa.WindowVisited) -> None:
+        # A visit that differs in nothing from the one before was held when that one was.
+        held = self.held_visits > 0
+        if fact.same_as is None:
+            self.last_visit = (fact.iteration, likeness(fact))
+            held = not fact.removed and any(r.reason == "last-tool-result" for r in fact.refusals)
+        self.held_visits = self.held_visits + 1 if held else 0
+        if fact.refused_span is not None:
+            self.refused_spans.add(fact.refused_span)
+        if fact.removed:
+            self._trim(fact)
+
     def _trim(self, fact: fa.WindowVisited) -> None:
-        self.held_visits = self.held_visits + 1 if fact.pinned and not fact.removed else 0
-        if not fact.removed:
-            return
+        # The indices of what is left are others now.
+        self.refused_spans = set()
         gone = frozenset(fact.removed)
         kept: list[Message] = []
         for index, message in enumerate(self.messages):
@@ -175,6 +197,8 @@ class RunState:
                 kept.append(message)
             if index == fact.notice_after and fact.notice is not msgspec.UNSET:
                 kept.append(UserMessage(text=fact.notice, kind="notice"))
+            if index == fact.notice_after and fact.summary is not msgspec.UNSET:
+                kept.append(UserMessage(text=fact.summary, kind="summary"))
         gained = self.gained
         self.messages = Messages(kept)
         self.message_chars = sum(len(message.text) for message in kept)
@@ -186,6 +210,8 @@ class RunState:
         out: dict[str, Json] = {name: getattr(self, name) for name in self.__slots__}
         out["messages"] = msgspec.to_builtins(self.messages[:])
         out["calls"] = msgspec.to_builtins(self.calls)
+        out["last_visit"] = None if self.last_visit is None else list(self.last_visit)
+        out["refused_spans"] = [list(span) for span in sorted(self.refused_spans)]
         return out
 
     @classmethod
@@ -215,7 +241,7 @@ class _Held(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     calls: tuple[ToolCall, ...]
     answered: int
     candidate: str
-    result: Json
+    results: dict[str, Json]
     input_tokens: int
     output_tokens: int
     last_input_tokens: int | None
@@ -223,3 +249,6 @@ class _Held(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     attempts: int
     asked: bool
     held_visits: int
+    last_output_tokens: int | None = None
+    last_visit: tuple[int, str] | None = None
+    refused_spans: set[tuple[int, int]] = set()

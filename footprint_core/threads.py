@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import os
 import queue
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 Job: TypeAlias = Callable[[], None]
 
 Settled: TypeAlias = tuple[object, BaseException | None]
 """What a function returned, or what it raised."""
+
+MAX_LEFT_BEHIND: Final = 32
+"""Threads left behind at which nothing more is begun that might leave another one."""
 
 _Jobs: TypeAlias = "queue.SimpleQueue[Callable[[], Job]]"
 
@@ -35,18 +39,59 @@ class Threads:
     def _forget(self) -> None:
         self._idle: list[_Jobs] = []
         self._lock = threading.Lock()
+        self._left_behind = 0
+
+    @property
+    def left_behind(self) -> int:
+        """Threads whose function still runs although its limit passed and nobody waits for it."""
+        return self._left_behind
 
     async def call(self, function: Callable[[], object]) -> Settled:
         """What `function` returns or raises, run in a thread with the caller's context variables.
 
         A cancellation of the caller is not passed on to the thread.
         """
+        return await self._begin(function)
+
+    async def call_within(self, function: Callable[[], object], seconds: float) -> Settled | None:
+        """As `call`, or None once `seconds` have passed.
+
+        A function nobody waits for any more, since its limit passed or its caller was cancelled, runs on
+        to its end: it is counted in `left_behind` until then, and what it gives is dropped.
+        """
+        ended = left = False
+
+        def watched() -> object:
+            nonlocal ended
+            try:
+                return function()
+            finally:
+                with self._lock:
+                    ended = True
+                    if left:
+                        self._left_behind -= 1
+
+        done = self._begin(watched)
+        try:
+            # No timeout around an await: that one works by cancelling, and could be taken for the caller's.
+            await asyncio.wait((done,), timeout=seconds)
+            return done.result() if done.done() else None
+        finally:
+            if done.cancel():
+                with self._lock:
+                    if not ended:
+                        left = True
+                        self._left_behind += 1
+
+    def _begin(self, function: Callable[[], object]) -> asyncio.Future[Settled]:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Settled] = loop.create_future()
         context = contextvars.copy_context()
 
         def _settle(value: object, error: BaseException | None) -> None:
-            if not done.done():
+            if done.done():
+                drop(value)
+            else:
                 done.set_result((value, error))
 
         def _job() -> Job:
@@ -59,14 +104,14 @@ class Threads:
             return partial(_tell, loop, _settle, value, error)
 
         self._start(_job)
-        return await done
+        return done
 
     def _start(self, job: Callable[[], Job]) -> None:
         with self._lock:
             jobs: _Jobs | None = self._idle.pop() if self._idle else None
         if jobs is None:
             jobs = queue.SimpleQueue()
-            threading.Thread(target=self._work, args=(jobs,), name="footprint-tool", daemon=True).start()
+            threading.Thread(target=self._work, args=(jobs,), name="footprint", daemon=True).start()
         jobs.put(job)
 
     def _work(self, jobs: _Jobs) -> None:
@@ -89,7 +134,13 @@ def _tell(
         loop.call_soon_threadsafe(settle, value, error)
     except RuntimeError:
         # The loop closed while the function ran; nobody is left to be told.
-        return
+        drop(value)
+
+
+def drop(value: object) -> None:
+    """Close a coroutine that nobody will await, or Python warns about it later."""
+    if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
+        value.close()
 
 
 THREADS = Threads()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -17,9 +17,15 @@ from footprint_core.plain import Json
 
 
 class Passed(msgspec.Struct, frozen=True, kw_only=True):
-    """Every rule allowed; `args` is what the chain made of the arguments."""
+    """Every rule allowed.
+
+    Attributes:
+        args: What the chain made of the arguments.
+        approved: Whether a rule asked again what a person had approved.
+    """
 
     args: ToolArgs
+    approved: bool = False
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,13 +36,46 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule asked; `index` is its place in the chain, `args` what the chain made of them so far."""
+    """A rule asked.
+
+    Attributes:
+        rule: The rule.
+        index: Its place in the chain.
+        question: What it asks.
+        detail: What it gave with the question.
+        args: What the chain made of the arguments so far.
+        expires_in: Seconds within which it wants an answer, or None.
+    """
 
     rule: str
     index: int
     question: str
     detail: Json
     args: ToolArgs
+    expires_in: float | None = None
+
+
+class Asking(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a rule can ask a person now, and what one approved before.
+
+    Attributes:
+        may: A question pauses the run; or was answered about this call already, so that another is a
+            refusal; or would reach nobody, since the call is served to a client.
+        approved: The args a person approved, when the whole chain is walked again.
+        approved_by: The rule whose question that answered.
+    """
+
+    may: Literal["pause", "answered", "served"]
+    approved: ToolArgs | None = None
+    approved_by: str | None = None
+
+    def covers(self, rule: str, args: ToolArgs) -> bool:
+        """Whether a question of a rule about these args is the one that was approved."""
+        return self.approved is not None and self.approved_by == rule and plain.same(self.approved, args)
+
+
+_MAY_PAUSE = Asking(may="pause")
+_ANSWERED = Asking(may="answered")
 
 
 Walked: TypeAlias = Passed | Refused | Asked
@@ -49,16 +88,18 @@ async def walk_call(
     writer: Writer,
     *,
     start: int = 0,
+    asking: Asking = _MAY_PAUSE,
 ) -> Walked:
     """Ask the rules about a call, from the link at `start`; each answer is a row.
 
-    A walk that starts behind a link continues after a person's approval: another question is then a
-    refusal, since one call gets one question.
+    One call gets one question: behind a person's approval another one is a refusal.
     """
+    approved = asking.may == "answered"
     for index in range(start, len(links)):
         link = links[index]
         if (hook := link.on_tool_call) is None:
             continue
+        await writer.cancellation.heed()
         context = ToolCallContext(
             tool_name=subject.tool_name,
             tool_source=subject.tool_source,
@@ -68,15 +109,18 @@ async def walk_call(
             history=subject.history,
             identity=subject.identity,
         )
-        judged = await judge(link.name, hook, context, moment="before-tool", arms=CALL_ARMS)
+        judged = await judge(link, hook, context, moment="before-tool", arms=CALL_ARMS)
         match judged.answer:
             case Allow() as allowed:
-                args = _allowed(link, subject, judged, allowed, args, writer, after_approval=start > 0)
+                args = _allowed(link, subject, judged, allowed, args, writer, after_approval=approved)
             case Deny(reason=reason):
                 return _refused(link, subject, judged, reason, writer)
             case Ask() as question:
-                return _asked(link, index, subject, judged, question, args, writer, may_ask=start == 0)
-    return Passed(args=args)
+                asked = _asked(link, index, subject, judged, question, args, writer, asking=asking)
+                if not isinstance(asked, Asked) or not asking.covers(link.name, args):
+                    return asked
+                approved, asking = True, _ANSWERED
+    return Passed(args=args, approved=approved)
 
 
 def _allowed(
@@ -126,18 +170,33 @@ def _asked(
     args: ToolArgs,
     writer: Writer,
     *,
-    may_ask: bool,
+    asking: Asking,
 ) -> Asked | Refused:
     text = plain.detach(question.question)
-    if not may_ask:
-        reason = (
-            f"The rule {link.name} asked a second question about a call a person had approved ({text}); "
-            "one call gets one question, so it was not run."
-        )
-        return _refused(link, subject, judged, reason, writer)
+    if asking.may != "pause":
+        return _refused(link, subject, judged, _cannot_ask(link.name, text, asking), writer)
     detail = plain.detach(question.detail)
     row = msgspec.structs.replace(tool_row("before-tool", link, subject, judged), outcome="ask", why=text)
     if question.detail is not None:
         row = msgspec.structs.replace(row, detail=detail)
     writer.note(row)
-    return Asked(rule=link.name, index=index, question=text, detail=detail, args=args)
+    return Asked(
+        rule=link.name,
+        index=index,
+        question=text,
+        detail=detail,
+        args=args,
+        expires_in=question.expires_in,
+    )
+
+
+def _cannot_ask(rule: str, question: str, asking: Asking) -> str:
+    if asking.may == "served":
+        return (
+            f"The rule {rule} asks a person first ({question}), and a served call can ask nobody, so it was "
+            "not run."
+        )
+    return (
+        f"The rule {rule} asked a second question about a call a person had approved ({question}); one call "
+        "gets one question, so it was not run."
+    )

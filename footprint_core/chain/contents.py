@@ -19,9 +19,13 @@ from footprint_core.plain import Json
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """Every rule allowed; `text` is what the chain made of the message."""
+    """Every rule allowed; `text` is what the chain made of the message.
+
+    `changed_by` is the last rule that changed it, or None.
+    """
 
     text: str
+    changed_by: str | None = None
 
 
 ContentWalked: TypeAlias = Said | Refused
@@ -42,6 +46,7 @@ async def walk_content(
     A link that was named for the other phase only passes through, with a row and without a duration:
     no rule ran.
     """
+    changed_by: str | None = None
     for link in links:
         if (hook := link.on_message) is None:
             continue
@@ -51,8 +56,9 @@ async def walk_content(
         if link.guarded == phase:
             writer.note(row)
             continue
+        await writer.cancellation.heed()
         context = MessageContext(phase=phase, content=text, history=history, identity=identity)
-        judged = await judge(link.name, hook, context, moment=phase, arms=MESSAGE_ARMS)
+        judged = await judge(link, hook, context, moment=phase, arms=MESSAGE_ARMS)
         row = msgspec.structs.replace(
             row, answer=judged.how, duration_us=judged.duration_us, error_class=judged.error_class
         )
@@ -61,8 +67,10 @@ async def walk_content(
             writer.note(msgspec.structs.replace(row, outcome="deny", why=reason))
             return Refused(reason=reason, rule=link.name)
         if isinstance(judged.answer, Allow):
-            text = _allowed(row, judged.answer, text, writer)
-    return Said(text=text)
+            after = _allowed(row, judged.answer, text, writer)
+            if after != text:
+                text, changed_by = after, link.name
+    return Said(text=text, changed_by=changed_by)
 
 
 def _allowed(row: Decided, allowed: Allow[str], text: str, writer: Writer) -> str:

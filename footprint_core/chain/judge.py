@@ -13,7 +13,9 @@ from typing import Any, TypeAlias, cast, get_args, get_origin
 import msgspec
 
 from footprint_core import plain
-from footprint_core.chain.links import Hook
+from footprint_core.chain.limit import Unanswered, answer_within
+from footprint_core.chain.links import Hook, Link
+from footprint_core.clock import is_seconds
 from footprint_core.decisions import AnswerKind
 from footprint_core.moments import LoopMoment
 from footprint_core.outcomes import (
@@ -25,6 +27,8 @@ from footprint_core.outcomes import (
     ToolOutcome,
     ToolResultOutcome,
 )
+from footprint_core.pause.signal import PauseSignal
+from footprint_core.threads import MAX_LEFT_BEHIND, Settled, drop
 
 Answer: TypeAlias = Allow[Any] | Deny | Ask
 Arms: TypeAlias = tuple[type, ...]
@@ -56,7 +60,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     error_class: str | None = None
 
 
-async def judge(name: str, hook: Hook, context: object, *, moment: LoopMoment, arms: Arms) -> Judgement:
+async def judge(link: Link, hook: Hook, context: object, *, moment: LoopMoment, arms: Arms) -> Judgement:
     """Ask a rule. An error is a denial; so is anything that is not exactly a legal outcome.
 
     Raises:
@@ -64,31 +68,61 @@ async def judge(name: str, hook: Hook, context: object, *, moment: LoopMoment, a
     """
     began = time.perf_counter_ns()
     try:
-        answer = hook(context)
-        if type(answer) not in arms and inspect.isawaitable(answer):
-            answer = await answer
+        if link.timeout is None:
+            answer = hook(context)
+            if type(answer) not in arms and inspect.isawaitable(answer):
+                answer = await answer
+        else:
+            came = await answer_within(hook, context, link.timeout)
+            if isinstance(came, str):
+                return _denied(_unanswered(link, came), "timed-out", began)
+            answer = _returned(came)
     except Exception as error:  # noqa: BLE001 - a rule that raises is a denial, whatever it raises
-        took = (time.perf_counter_ns() - began) // 1000
-        kind = type(error).__name__
-        return Judgement(
-            answer=Deny(reason=_raised(name, error)), how="raised", duration_us=took, error_class=kind
+        return _denied(_raised(link.name, error), "raised", began, error_class=type(error).__name__)
+    except PauseSignal as signal:
+        why = (
+            f"The rule {link.name} tried to pause the run, which counts as a denial: only a tool may pause "
+            "itself."
         )
+        return _denied(why, "raised", began, error_class=type(signal).__name__)
     took = (time.perf_counter_ns() - began) // 1000
     if type(answer) in arms:
         legal = cast("Answer", answer)
-        if (why := _malformed(name, legal, moment)) is None:
+        if (fault := _malformed(link.name, legal, moment)) is None:
             if isinstance(legal, Allow) and not _spoken(legal.why):
                 legal = Allow[Any]()
             return Judgement(answer=legal, how="given", duration_us=took)
-        return Judgement(answer=Deny(reason=why), how="malformed", duration_us=took)
-    if inspect.iscoroutine(answer):
-        # Nobody will await it; closing it here keeps Python from warning about that later.
-        answer.close()
+        return Judgement(answer=Deny(reason=fault), how="malformed", duration_us=took)
+    drop(answer)
     why = (
-        f"The rule {name} answered with {_type(answer)}, which is no outcome at {moment}, so it counts as a "
-        "denial."
+        f"The rule {link.name} answered with {_type(answer)}, which is no outcome at {moment}, so it counts "
+        "as a denial."
     )
     return Judgement(answer=Deny(reason=why), how="malformed", duration_us=took)
+
+
+def _returned(settled: Settled) -> object:
+    # No coroutine: a StopIteration would not leave one as itself.
+    value, error = settled
+    if error is not None:
+        raise error
+    return value
+
+
+def _denied(why: str, how: AnswerKind, began: int, *, error_class: str | None = None) -> Judgement:
+    took = (time.perf_counter_ns() - began) // 1000
+    return Judgement(answer=Deny(reason=why), how=how, duration_us=took, error_class=error_class)
+
+
+def _unanswered(link: Link, why: Unanswered) -> str:
+    match why:
+        case "late":
+            return f"The rule {link.name} did not answer within {link.timeout} s, so it counts as a denial."
+        case "crowded":
+            return (
+                f"The rule {link.name} was not asked, since {MAX_LEFT_BEHIND} rules that ran out of time are "
+                "still running, so it counts as a denial."
+            )
 
 
 def _replacement(name: str, allowed: Allow[Any], value: object, moment: LoopMoment) -> str | None:
@@ -132,12 +166,18 @@ def _malformed(name: str, answer: Answer, moment: LoopMoment) -> str | None:
             return _replacement(name, answer, value, moment)
         case Deny(reason=reason):
             return None if _spoken(reason) else f"The rule {name} denied without a reason."
-        case Ask(question=question, detail=detail):
-            if not _spoken(question):
-                return f"The rule {name} asked without a question."
-            return (
-                None if plain.examine(detail)[1] else f"The rule {name} asked with a detail JSON cannot hold."
-            )
+        case Ask():
+            return _question(name, answer)
+
+
+def _question(name: str, asked: Ask) -> str | None:
+    if not _spoken(asked.question):
+        return f"The rule {name} asked without a question."
+    if not plain.examine(asked.detail)[1]:
+        return f"The rule {name} asked with a detail JSON cannot hold."
+    if asked.expires_in is not None and not is_seconds(asked.expires_in):
+        return f"The rule {name} asked with an expiry that is no number of seconds above 0."
+    return None
 
 
 _WANTED: dict[LoopMoment, tuple[type, str]] = {

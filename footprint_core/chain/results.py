@@ -43,6 +43,7 @@ async def walk_result(
     for link in links:
         if (hook := link.on_tool_result) is None:
             continue
+        await writer.cancellation.heed()
         context = ToolResultContext(
             tool_name=subject.tool_name,
             tool_source=subject.tool_source,
@@ -54,7 +55,7 @@ async def walk_result(
             result=result,
             failed=failed,
         )
-        judged = await judge(link.name, hook, context, moment="after-tool", arms=RESULT_ARMS)
+        judged = await judge(link, hook, context, moment="after-tool", arms=RESULT_ARMS)
         row = tool_row("after-tool", link, subject, judged)
         if isinstance(judged.answer, Deny):
             reason = plain.detach(judged.answer.reason)

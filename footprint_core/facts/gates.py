@@ -13,7 +13,10 @@ from footprint_core.plain import Json
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="decision"):
-    """One rule, or one person, decided once. Fields as on `decisions.Decision`."""
+    """One rule, or one person, decided once. Fields as on `decisions.Decision`.
+
+    `imported` holds what another ledger had redacted, when a checkpoint carried the row here.
+    """
 
     values: ClassVar[tuple[str, ...]] = ("why", "before", "after", "detail", "decided_by")
     middleware: str
@@ -30,7 +33,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="ki
     error_class: str | None = None
     shadow: bool = False
     after_approval: bool = False
-    imported: bool = False
+    imported: tuple[tuple[str, str], ...] | None = None
     why: Json = msgspec.UNSET
     before: Json = msgspec.UNSET
     after: Json = msgspec.UNSET

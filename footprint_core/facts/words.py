@@ -30,6 +30,20 @@ SchemaOutcome: TypeAlias = Literal["passed", "retried", "exhausted"]
 PlanAction: TypeAlias = Literal["evict", "summarize", "none"]
 """What a token strategy did about a window over its threshold."""
 
+RefusalReason: TypeAlias = Literal[
+    "system-envelope",
+    "current-request",
+    "unresolved-tool-call",
+    "paused-tool",
+    "pending-check-in",
+    "inside-keep-window",
+    "last-tool-result",
+    "only-existing-summary",
+    "summarizer-failed",
+    "replacement-not-smaller",
+]
+"""Why a turn did not leave the window."""
+
 StopReason: TypeAlias = Literal["stop", "tool_use", "max_tokens", "refusal", "other"]
 """Why the model stopped."""
 
@@ -84,12 +98,12 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A turn of the window that could not leave.
 
     Attributes:
-        reason: A word of a closed set, see `window.engine`.
+        reason: Why.
         turn_index: The turn, before the removal, from 0.
         message_index: Its first message, before the removal, from 0.
     """
 
-    reason: str
+    reason: RefusalReason
     turn_index: int
     message_index: int
 

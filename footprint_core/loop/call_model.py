@@ -11,7 +11,7 @@ from footprint_core import plain
 from footprint_core.errors import ProviderError
 from footprint_core.events import TokenStreamed
 from footprint_core.facts import ModelAsked, ModelFailed, ModelReplied, Route
-from footprint_core.loop.turn import Turn, being_cancelled
+from footprint_core.loop.turn import Turn
 from footprint_core.messages import ToolCall, harmless_id
 from footprint_core.providers.port import Completed, ModelRequest
 
@@ -27,6 +27,7 @@ async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
     turn.stage = "model"
     turn.writer.note(_asked(turn, iteration, offer_tools=offer_tools))
     await turn.writer.commit()
+    await turn.writer.cancellation.heed()
     request = ModelRequest(
         system=spec.system,
         messages=state.messages,
@@ -39,7 +40,7 @@ async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
     except (Exception, asyncio.CancelledError) as error:
         kind = type(error).__name__
         turn.writer.note(_failed(iteration, kind, turn.writer.now() - began))
-        if isinstance(error, asyncio.CancelledError) and being_cancelled():
+        if isinstance(error, asyncio.CancelledError) and turn.writer.cancellation.here:
             raise
         raise ProviderError(provider=spec.provider.name, error_class=kind) from error
     ended = turn.writer.now()
@@ -125,13 +126,17 @@ def _are_calls(calls: object) -> bool:
     return True
 
 
-def _route(turn: Turn, completed: Completed, iteration: int) -> Route:
-    """The calls alone decide: a stop reason that contradicts them is ignored."""
+def _route(turn: Turn, completed: Completed, iteration: int) -> Route | None:
+    """The calls alone decide: a stop reason that contradicts them is ignored.
+
+    Where a schema judges the answer, the route is known behind it.
+    """
+    final: Route | None = "final" if turn.spec.shape is None else None
     if not completed.tool_calls:
-        return "final"
+        return final
     if iteration < turn.spec.max_iterations:
         return "tool-calls"
-    return "wrap-up" if turn.spec.wrap_up and not turn.state.wrapped_up else "final"
+    return "wrap-up" if turn.spec.wrap_up and not turn.state.wrapped_up else final
 
 
 def _usable(calls: tuple[ToolCall, ...], iteration: int) -> tuple[ToolCall, ...]:

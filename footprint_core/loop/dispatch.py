@@ -3,34 +3,58 @@
 from __future__ import annotations
 
 import json
+from typing import assert_never
 
 from footprint_core import plain
-from footprint_core.chain.calls import Asked, Passed, Refused, walk_call
 from footprint_core.chain.subject import Subject
 from footprint_core.facts import CallTaken, IterationEnded
-from footprint_core.loop.read_result import Refusing, answer_refused
-from footprint_core.loop.run_tool import run_tool
-from footprint_core.loop.turn import Question, Turn
-from footprint_core.messages import ToolCall
-from footprint_core.outcomes import ToolArgs
+from footprint_core.loop.gates import Ready, pass_gates
+from footprint_core.loop.read_result import answer_refused, read_result
+from footprint_core.loop.run_tool import intend, run_intended
+from footprint_core.loop.together import run_together
+from footprint_core.loop.turn import Halted, Question, Ran, Refusing, Settled, Taken, Turn
+from footprint_core.messages import Messages, ToolCall
 
 _MANY_BRACKETS = 100
 
 
-async def dispatch(turn: Turn, *, start: int = 0) -> Question | None:
-    """Answer the calls of the last reply from the one at `start`; stop at the first that asks a person."""
-    state = turn.state
-    calls = state.calls
+async def dispatch(turn: Turn, *, start: int = 0) -> Question | Halted | None:
+    """Answer the calls of the last reply from the one at `start`, up to one that asks a person or halts."""
+    calls = turn.state.calls
+    if turn.spec.parallel_tools and len(calls) - start > 1:
+        await _gate_together(turn, start)
     for index in range(start, len(calls)):
-        question = await take_call(turn, index)
-        if question is not None:
-            return question
-    turn.writer.note(IterationEnded(iteration=state.iteration, call_count=len(calls)))
+        held = turn.held.pop(index, None)
+        settled = await settle(turn, take(turn, index)) if held is None else held
+        stopped = await finish(turn, index, settled)
+        if stopped is not None:
+            return stopped
+    turn.writer.note(IterationEnded(iteration=turn.state.iteration, call_count=len(calls)))
     return None
 
 
-async def take_call(turn: Turn, index: int) -> Question | None:
-    """Take up one call."""
+async def _gate_together(turn: Turn, start: int) -> None:
+    """Walk the gates in call order, up to the first call that asks or halts; run what passed together."""
+    ready: dict[int, Ready] = {}
+    calls = turn.state.calls
+    # No rule is shown a result of the same batch.
+    history = turn.state.messages.first(len(turn.state.messages) - turn.state.answered)
+    for index in range(start, len(calls)):
+        gated: Ready | Settled | None = turn.held.get(index)
+        if gated is None:
+            taken = take(turn, index, history=history)
+            gated = taken if isinstance(taken, Refusing) else await pass_gates(turn, taken)
+            if isinstance(gated, Ready):
+                ready[index] = gated
+                continue
+            turn.held[index] = gated
+        if isinstance(gated, Halted) or (isinstance(gated, Question) and gated.kind != "human"):
+            break
+    turn.held.update(await run_together(turn, ready))
+
+
+def take(turn: Turn, index: int, *, history: Messages | None = None) -> Taken | Refusing:
+    """Take up one call, unless it is none that could be decided about."""
     state = turn.state
     call = state.calls[index]
     tool = turn.spec.tools.get(call.name)
@@ -48,17 +72,15 @@ async def take_call(turn: Turn, index: int) -> Question | None:
             f"The call id {call.repeats} was used twice in one reply, so this call to {call.name} was not "
             "run; use a new id."
         )
-        answer_refused(turn, call, {}, Refusing(status="blocked", text=text))
-        return None
+        return Refusing(status="blocked", text=text, args={})
     args = _decoded(call)
     if not plain.is_object(args):
         text = (
             f"The arguments for {call.name} are not valid, so it was not run. (arguments): expected a "
             f"JSON object, got {plain.json_type(args)}."
         )
-        answer_refused(turn, call, {}, Refusing(status="invalid", text=text, issues=1))
-        return None
-    return await decide(turn, index, args, start=0)
+        return Refusing(status="invalid", text=text, args={}, issues=1)
+    return Taken(index=index, call=call, subject=subject_of(turn, call, history), args=args)
 
 
 def _decoded(call: ToolCall) -> plain.Json:
@@ -76,45 +98,40 @@ def _decoded(call: ToolCall) -> plain.Json:
         return text
 
 
-async def decide(
-    turn: Turn, index: int, args: ToolArgs, *, start: int, changed: bool = False
-) -> Question | None:
-    """Walk the chain over a call from the link at `start`, then act on what it says.
+async def settle(turn: Turn, taken: Taken | Refusing) -> Settled:
+    """Let everything decide about a call, and run it when it may."""
+    if isinstance(taken, Refusing):
+        return taken
+    gated = await pass_gates(turn, taken)
+    if not isinstance(gated, Ready):
+        return gated
+    position = await intend(turn, gated)
+    settled = await run_intended(turn, gated, position, inline=turn.inline)
+    if turn.spec.chains.results and isinstance(settled, Ran):
+        # A result rule may take its time; what the tool did is on record before one is asked.
+        await turn.writer.commit()
+    return settled
 
-    `changed` says whether `args` are no longer what the model sent.
-    """
-    turn.stage = "before-tool"
+
+async def finish(turn: Turn, index: int, settled: Settled) -> Question | Halted | None:
+    """Answer a call with what it came to; a question stays open."""
     call = turn.state.calls[index]
-    subject = subject_of(turn, call)
-    links = turn.spec.chains.calls
-    if start >= len(links):
-        await run_tool(turn, call, subject, args, changed=changed)
-        return None
-    walked = await walk_call(links, subject, args, turn.writer, start=start)
-    match walked:
-        case Passed():
-            await run_tool(turn, call, subject, walked.args, changed=changed or walked.args is not args)
-            return None
-        case Refused():
-            refusing = Refusing(status="denied", text=walked.reason, rule=walked.rule)
-            answer_refused(turn, call, args, refusing)
-            return None
-        case Asked():
-            return Question(
-                kind="ask",
-                middleware=walked.rule,
-                link=walked.index,
-                question=walked.question,
-                detail=walked.detail,
-                index=index,
-                call_id=call.id,
-                tool_name=call.name,
-                tool_source=subject.tool_source,
-                args=walked.args,
-            )
+    match settled:
+        case Ran():
+            await read_result(turn, call, subject_of(turn, call), settled)
+        case Refusing():
+            answer_refused(turn, call, settled)
+        case Question():
+            return settled
+        case Halted():
+            answer_refused(turn, call, settled.refusing)
+            return settled
+        case _:
+            assert_never(settled)
+    return None
 
 
-def subject_of(turn: Turn, call: ToolCall) -> Subject:
+def subject_of(turn: Turn, call: ToolCall, history: Messages | None = None) -> Subject:
     """What the rules are shown of a call."""
     tool = turn.spec.tools.get(call.name)
     return Subject(
@@ -122,6 +139,6 @@ def subject_of(turn: Turn, call: ToolCall) -> Subject:
         tool_source=None if tool is None else tool.source,
         call_id=call.id,
         iteration=turn.state.iteration,
-        history=turn.state.messages,
+        history=turn.state.messages if history is None else history,
         identity=turn.identity,
     )

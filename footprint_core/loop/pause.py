@@ -10,7 +10,7 @@ import msgspec
 from footprint_core import plain
 from footprint_core.decisions import Decision
 from footprint_core.facts import PauseOpened, SegmentEnded
-from footprint_core.loop.turn import Question, Turn
+from footprint_core.loop.turn import Question, Settled, Turn
 from footprint_core.messages import Messages
 from footprint_core.tools.tool import Checked, checked, invalid_text
 
@@ -45,11 +45,12 @@ async def open_pause(
 ) -> PausedRun:
     """File the pause and the segment's end, and make the checkpoint."""
     # pydantic is loaded by the first pause of a process, not by the import of the package.
-    from footprint_core.pause.checkpoint import digest, new_salt
+    from footprint_core.pause.checkpoint import digest, new_salt, signature
 
     args_problem = _args_problem(turn, question)
     pause_id, salt = turn.spec.new_id(), new_salt()
-    checkpoint = _checkpoint(turn, question, origin, pause_id)
+    # Through JSON at once, so that what came back through it later is equal.
+    checkpoint: dict[str, Any] = plain.decode(plain.encode(_checkpoint(turn, question, origin, pause_id)))
     over = digest(salt, checkpoint)
     checkpoint.update(salt=salt, digest=over)
     turn.writer.note(
@@ -61,17 +62,21 @@ async def open_pause(
             tool_name=question.tool_name,
             tool_source=question.tool_source,
             middleware=question.middleware,
+            expires_us=checkpoint["expires_us"],
             salt=salt,
             digest=over,
         )
     )
     turn.writer.note(end())
     await turn.writer.commit(checkpoint, pause_id=pause_id)
-    rows = [msgspec.to_builtins(row) for row in (*origin.rows, *turn.writer.decisions())]
+    rows = (*origin.rows, *turn.writer.decisions())
+    checkpoint["rows"] = plain.decode(plain.encode([msgspec.to_builtins(row) for row in rows]))
+    key = turn.spec.checkpoint_key
+    checkpoint["signature"] = None if key is None else signature(key, checkpoint)
     return PausedRun(
         question=question,
         pause_id=pause_id,
-        checkpoint={**checkpoint, "rows": rows},
+        checkpoint=checkpoint,
         args_problem=args_problem,
     )
 
@@ -82,10 +87,13 @@ _FACTS_BEHIND = 2
 
 def _checkpoint(turn: Turn, question: Question, origin: Origin, pause_id: str) -> dict[str, Any]:
     trace = turn.writer.trace
+    opened_us = turn.writer.now()
+    expires = question.expires_in
     return {
         "version": 1,
         "pause_id": pause_id,
-        "opened_us": turn.writer.now(),
+        "opened_us": opened_us,
+        "expires_us": None if expires is None else opened_us + int(expires * 1_000_000),
         "run_id": turn.writer.run_id,
         "segment": turn.writer.segment,
         "position": turn.writer.position + _FACTS_BEHIND,
@@ -95,25 +103,22 @@ def _checkpoint(turn: Turn, question: Question, origin: Origin, pause_id: str) -
         "trace": None if trace is None else [trace.trace_id, trace.span_id],
         "identity": turn.identity,
         "follows": origin.follows,
-        "call": {
-            "index": question.index,
-            "call_id": question.call_id,
-            "tool_name": question.tool_name,
-            "tool_source": question.tool_source,
-            "args": plain.copy(question.args),
-            "kind": question.kind,
-            "middleware": question.middleware,
-            "link": question.link,
-            "question": question.question,
-            "detail": plain.copy(question.detail),
-        },
+        "call": _plain(question),
+        "held": [[index, _plain(one)] for index, one in sorted(turn.held.items())],
         "state": turn.state.to_plain(),
         "before": msgspec.to_builtins(origin.before[:]),
     }
 
 
+def _plain(settled: Settled) -> dict[str, Any]:
+    plain_form: dict[str, Any] = plain.copy(msgspec.to_builtins(settled))
+    return plain_form
+
+
 def _args_problem(turn: Turn, question: Question) -> str | None:
     """What checking the args would say now; advice, which decides nothing."""
+    if question.kind != "ask":
+        return None
     tool = turn.spec.tools.get(question.tool_name)
     if tool is None:
         return f"There is no tool called {question.tool_name}."

@@ -9,35 +9,12 @@ from footprint_core.chain.calls import Refused
 from footprint_core.chain.results import walk_result
 from footprint_core.chain.subject import Subject
 from footprint_core.facts import CallAnswered, CallStatus
-from footprint_core.loop.turn import Turn
+from footprint_core.loop.turn import Ran, Refusing, Turn
 from footprint_core.messages import ToolCall
-from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
-from footprint_core.tools.tool import Tool
 
 
-class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """A body that ran: its result, or the message of what it raised, as plain JSON."""
-
-    tool: Tool
-    args: ToolArgs
-    result: Json
-    failed: bool
-    error_class: str | None
-    duration_us: int
-
-
-class Refusing(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a call did not run, and what the model reads instead."""
-
-    status: CallStatus
-    text: str
-    rule: str | None = None
-    issues: int | None = None
-    args_changed: bool = False
-
-
-async def read_result(turn: Turn, call: ToolCall, subject: Subject, ran: Ran, *, changed: bool) -> None:
+async def read_result(turn: Turn, call: ToolCall, subject: Subject, ran: Ran) -> None:
     """Let the rules decide about a result, then answer the call with what they let through."""
     turn.stage = "after-tool"
     links = turn.spec.chains.results
@@ -52,21 +29,23 @@ async def read_result(turn: Turn, call: ToolCall, subject: Subject, ran: Ran, *,
             result, rule, text, refused = walked.reason, walked.rule, walked.reason, True
         elif walked.changed:
             result, rule, text = walked.result, walked.rule, plain.rendered(walked.result)
-    known = len(ran.args.keys() & ran.tool.keys)
+    # An agent that went on in another process may have lost a tool that ran before.
+    tool = turn.spec.tools.get(call.name)
+    known = 0 if tool is None else len(ran.args.keys() & tool.keys)
     turn.writer.note(
         CallAnswered(
             iteration=subject.iteration,
             call_id=call.id,
-            tool_name=ran.tool.name,
-            tool_type=ran.tool.type,
+            tool_name=call.name,
+            tool_type="function" if tool is None else tool.type,
             status=status,
             executed=True,
-            args_changed=changed,
+            args_changed=ran.changed,
             args_known_keys=known,
             args_unknown_keys=len(ran.args) - known,
             result_type=plain.json_type(result),
             result_bytes=plain.size(result),
-            tool_source=ran.tool.source,
+            tool_source=subject.tool_source,
             decided_by_rule=rule,
             error_class=ran.error_class,
             duration_us=ran.duration_us,
@@ -76,10 +55,10 @@ async def read_result(turn: Turn, call: ToolCall, subject: Subject, ran: Ran, *,
     )
 
 
-def answer_refused(turn: Turn, call: ToolCall, args: ToolArgs, refusing: Refusing) -> None:
+def answer_refused(turn: Turn, call: ToolCall, refusing: Refusing) -> None:
     """Answer a call that did not run; no result rule is asked."""
     tool = turn.spec.tools.get(call.name)
-    known = 0 if tool is None else len(args.keys() & tool.keys)
+    known = 0 if tool is None else len(refusing.args.keys() & tool.keys)
     text = plain.detach(refusing.text)
     turn.writer.note(
         CallAnswered(
@@ -89,9 +68,9 @@ def answer_refused(turn: Turn, call: ToolCall, args: ToolArgs, refusing: Refusin
             tool_type="function" if tool is None else tool.type,
             status=refusing.status,
             executed=False,
-            args_changed=refusing.args_changed,
+            args_changed=refusing.changed,
             args_known_keys=known,
-            args_unknown_keys=len(args) - known,
+            args_unknown_keys=len(refusing.args) - known,
             result_type="string",
             result_bytes=plain.size(text),
             tool_source=None if tool is None else tool.source,

@@ -5,91 +5,133 @@ from __future__ import annotations
 import msgspec
 
 from footprint_core import plain
-from footprint_core.facts import Decided, PauseAnswered
-from footprint_core.loop.dispatch import decide, dispatch
-from footprint_core.loop.read_result import Refusing, answer_refused
+from footprint_core.facts import CheckInAnswered, Decided, Fact, PauseAnswered, ToolFinished
+from footprint_core.loop.dispatch import dispatch, finish, settle, subject_of
 from footprint_core.loop.run import converse
-from footprint_core.loop.turn import Ending, Turn
-from footprint_core.outcomes import ToolArgs
-from footprint_core.pause.person import Person
+from footprint_core.loop.turn import Consent, Ending, Question, Ran, Refusing, Settled, Taken, Turn
+from footprint_core.pause.person import Person, Value
 
 
 class Answering(msgspec.Struct, frozen=True, kw_only=True):
-    """An open question and the decision that answers it.
+    """An open question and what answers it.
 
     Attributes:
         pause_id: The pause.
-        middleware: The rule that asked.
-        link: Its place in the chain.
-        index: The call's place among the calls of the reply.
-        args: The args the person was shown.
+        question: The question.
         opened_us: When the pause was opened, microseconds since the Unix epoch, UTC.
-        person: The decision.
+        answer: What the person decided, or the value they gave.
+        rewalk: Whether everything is asked again, since the agent's rules changed.
     """
 
     pause_id: str
-    middleware: str
-    link: int
-    index: int
-    args: ToolArgs
+    question: Question
     opened_us: int
-    person: Person
+    answer: Person | Value
+    rewalk: bool
 
 
 async def resume_run(turn: Turn, answering: Answering) -> Ending:
     """Go on behind the question; the append of the answer is what consumes the pause."""
     turn.stage = "resume"
-    call = turn.state.calls[answering.index]
-    person = answering.person
+    question, answer = answering.question, answering.answer
     turn.writer.note(
         PauseAnswered(
             pause_id=answering.pause_id,
-            pause_kind="ask",
-            answer="approved" if person.approved else "declined",
-            tool_name=call.name,
-            call_id=call.id,
+            pause_kind=question.kind,
+            answer=answer.word,
+            tool_name=question.tool_name,
+            call_id=question.call_id,
             paused_us=max(0, turn.writer.now() - answering.opened_us),
         )
     )
-    turn.writer.note(_row(turn, answering))
+    turn.writer.note(_on_record(turn, question, answer))
     try:
         await turn.writer.commit()
     finally:
         # Also when a cancellation waited for the commit: the answer is on record then.
         if not turn.writer.broken:
             turn.stage = "before-tool"
-    if person.approved:
-        changed = not plain.same(call.args, answering.args)
-        question = await decide(
-            turn, answering.index, answering.args, start=answering.link + 1, changed=changed
+    settled = await _settled(turn, answering)
+    stopped = await finish(turn, question.index, settled)
+    if stopped is None:
+        stopped = await dispatch(turn, start=question.index + 1)
+    return await converse(turn) if stopped is None else stopped
+
+
+def _on_record(turn: Turn, question: Question, answer: Person | Value) -> Fact:
+    """What the answer leaves: a second row of the rule that asked, a consent, or a tool's result."""
+    iteration = turn.state.iteration
+    if isinstance(answer, Value):
+        return ToolFinished(
+            iteration=iteration,
+            call_id=question.call_id,
+            tool_name=question.tool_name,
+            tool_source=question.tool_source,
+            failed=False,
+            by_person=True,
+            duration_us=question.ran_us,
+            result=answer.value,
         )
-        if question is not None:
-            return question
-    else:
-        note = f": {person.note}" if person.note else "."
-        text = f"A person declined this call to {call.name}, so it was not run{note}"
-        refusing = Refusing(status="denied", text=text, rule=answering.middleware)
-        answer_refused(turn, call, answering.args, refusing)
-    question = await dispatch(turn, start=answering.index + 1)
-    return await converse(turn) if question is None else question
-
-
-def _row(turn: Turn, answering: Answering) -> Decided:
-    """The second row of the rule that asked: what the person decided. No rule ran, so no duration."""
-    call = turn.state.calls[answering.index]
-    tool = turn.spec.tools.get(call.name)
-    link = turn.spec.chains.calls[answering.link]
+    by = plain.detach(answer.by)
+    if question.kind == "check-in":
+        return CheckInAnswered(
+            iteration=iteration,
+            call_id=question.call_id,
+            tool_name=question.tool_name,
+            tool_source=question.tool_source,
+            approved=answer.approved,
+            decided_by=by,
+            note=plain.detach(answer.note) if answer.note else msgspec.UNSET,
+        )
+    versions = {link.name: link.version for link in turn.spec.chains.calls}
+    rule = question.middleware or ""
     return Decided(
-        middleware=answering.middleware,
-        version=link.version,
+        middleware=rule,
+        version=versions.get(rule),
         moment="before-tool",
-        iteration=turn.state.iteration,
-        outcome="allow" if answering.person.approved else "deny",
+        iteration=iteration,
+        outcome="allow" if answer.approved else "deny",
         answer="person",
-        tool_name=call.name,
-        tool_source=None if tool is None else tool.source,
-        call_id=call.id,
-        why=plain.detach(answering.person.sentence()),
-        detail=msgspec.UNSET,
-        decided_by=plain.detach(answering.person.by),
+        tool_name=question.tool_name,
+        tool_source=question.tool_source,
+        call_id=question.call_id,
+        why=plain.detach(answer.sentence()),
+        decided_by=by,
     )
+
+
+async def _settled(turn: Turn, answering: Answering) -> Settled:
+    """What the answered call comes to."""
+    question, answer = answering.question, answering.answer
+    call = turn.state.calls[question.index]
+    changed = not plain.same(call.args, question.args)
+    if isinstance(answer, Value):
+        return Ran(
+            args=question.args,
+            result=answer.value,
+            failed=False,
+            error_class=None,
+            duration_us=question.ran_us,
+            changed=changed,
+        )
+    if not answer.approved:
+        note = f": {answer.note}" if answer.note else "."
+        text = f"A person declined this call to {call.name}, so it was not run{note}"
+        return Refusing(
+            status="denied", text=text, args=question.args, rule=question.middleware, changed=changed
+        )
+    links = turn.spec.chains.calls
+    rewalk = answering.rewalk
+    taken = Taken(
+        index=question.index,
+        call=call,
+        subject=subject_of(turn, call),
+        args=call.args if rewalk else question.args,
+        changed=changed and not rewalk,
+        start=0 if rewalk else question.link + 1 if question.kind == "ask" else len(links),
+        consent=Consent(
+            kind=question.kind, rule=question.middleware, args=question.args, checked=question.checked
+        ),
+        rewalk=rewalk,
+    )
+    return await settle(turn, taken)

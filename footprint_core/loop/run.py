@@ -28,18 +28,22 @@ async def run_message(turn: Turn, text: str, turn_index: int) -> Ending:
 async def converse(turn: Turn) -> Ending:
     """Call the model and dispatch what it asks for, until there is an ending."""
     while True:
-        shape_window(turn)
+        await turn.writer.cancellation.heed()
+        if turn.spec.window is not None:
+            await shape_window(turn, turn.spec.window)
         replied = await call_model(turn, offer_tools=not turn.state.wrapped_up)
         if replied.route == "tool-calls":
-            question = await dispatch(turn)
-            if question is not None:
-                return question
+            stopped = await dispatch(turn)
+            if stopped is not None:
+                return stopped
         elif replied.route == "wrap-up":
             _stop_early(turn, replied, wrapped_up=True)
         else:
             if replied.call_count and turn.stopped_early is None:
                 _stop_early(turn, replied, wrapped_up=False)
-            return await give_answer(turn)
+            ending = await give_answer(turn)
+            if ending is not None:
+                return ending
 
 
 def _stop_early(turn: Turn, replied: ModelReplied, *, wrapped_up: bool) -> None:

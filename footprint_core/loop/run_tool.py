@@ -1,4 +1,4 @@
-"""A permitted call runs: its arguments are checked, its intent is durable, then the body is entered."""
+"""A call that passed every gate runs: its intent is durable, then the body is entered."""
 
 from __future__ import annotations
 
@@ -9,87 +9,134 @@ from collections.abc import Awaitable
 import msgspec
 
 from footprint_core import plain
-from footprint_core.chain.subject import Subject
-from footprint_core.facts import ToolFinished, ToolIntended
-from footprint_core.loop.read_result import Ran, Refusing, answer_refused, read_result
-from footprint_core.loop.turn import Turn, being_cancelled
-from footprint_core.messages import ToolCall
-from footprint_core.outcomes import ToolArgs
+from footprint_core.credentials import hidden
+from footprint_core.facts import ToolFinished, ToolIntended, ToolPaused
+from footprint_core.loop.gates import Ready
+from footprint_core.loop.read_result import answer_refused
+from footprint_core.loop.turn import Question, Ran, Refusing, Turn
+from footprint_core.pause.signal import PauseSignal
 from footprint_core.plain import Json
 from footprint_core.threads import THREADS, Settled
-from footprint_core.tools.tool import Checked, Tool, ToolContext, checked, invalid_text
+from footprint_core.tools.tool import ToolContext
 
 
-async def run_tool(turn: Turn, call: ToolCall, subject: Subject, args: ToolArgs, *, changed: bool) -> None:
-    """Check the arguments, make the intent durable, run the body, and let the result be read."""
-    tool = turn.spec.tools.get(call.name)
-    if tool is None:
-        text = f"There is no tool called {call.name}, so nothing was run; use one of the tools offered."
-        answer_refused(turn, call, args, Refusing(status="unknown", text=text))
-        return
-    found = checked(tool, args)
-    if not isinstance(found, Checked):
-        text = invalid_text(tool.name, found)
-        refusing = Refusing(status="invalid", text=text, issues=len(found), args_changed=changed)
-        answer_refused(turn, call, args, refusing)
-        return
-    intended = ToolIntended(
-        iteration=subject.iteration,
-        call_id=call.id,
-        tool_name=tool.name,
-        tool_source=tool.source,
-        args=found.args,
+async def intend(turn: Turn, ready: Ready) -> int:
+    """Make the intent of a call durable; its position in the run."""
+    position = note_intent(turn, ready)
+    await commit_intents(turn, (ready,))
+    return position
+
+
+def note_intent(turn: Turn, ready: Ready) -> int:
+    """Note that a body is about to run, with the args that will; its position in the run."""
+    return turn.writer.note(
+        ToolIntended(
+            iteration=ready.taken.subject.iteration,
+            call_id=ready.taken.call.id,
+            tool_name=ready.tool.name,
+            tool_source=ready.tool.source,
+            args=ready.found.args,
+        )
     )
-    position = turn.writer.note(intended)
+
+
+async def commit_intents(turn: Turn, ready: tuple[Ready, ...]) -> None:
+    """Make intents durable before any of their bodies is entered."""
     try:
         await turn.writer.commit()
+        await turn.writer.cancellation.heed()
     except asyncio.CancelledError:
-        # The intent is on record and the body is not entered: without this, it would be in doubt.
-        text = f"The turn was cancelled before {tool.name} ran."
-        answer_refused(turn, call, args, Refusing(status="cancelled", text=text, args_changed=changed))
+        # The intents are on record and no body is entered: without this, they would be in doubt.
+        for one in ready:
+            text = f"The turn was cancelled before {one.tool.name} ran."
+            refusing = Refusing(status="cancelled", text=text, args=one.taken.args, changed=one.taken.changed)
+            answer_refused(turn, one.taken.call, refusing)
         raise
+
+
+async def run_intended(turn: Turn, ready: Ready, position: int, *, inline: bool) -> Ran | Question:
+    """Run a body whose intent is durable, and note how it ended; one that asked a person did not end."""
     turn.stage = "tool"
-    ran = await _run(turn, tool, subject, found, position)
-    if turn.spec.chains.results:
-        # A result rule may take its time; what the tool did is on record before one is asked.
-        await turn.writer.commit()
-    await read_result(turn, call, subject, ran, changed=changed)
-
-
-async def _run(turn: Turn, tool: Tool, subject: Subject, found: Checked, position: int) -> Ran:
-    kwargs = found.kwargs
+    taken, tool = ready.taken, ready.tool
+    kwargs = ready.found.kwargs
     if tool.context_parameter is not None:
         kwargs[tool.context_parameter] = ToolContext(
             run_id=turn.writer.run_id,
-            iteration=subject.iteration,
-            call_id=subject.call_id,
+            iteration=taken.subject.iteration,
+            call_id=taken.call.id,
             idempotency_key=f"{turn.writer.run_id}:{position}",
             identity=plain.copy(turn.identity),
+            credential=ready.credential,
         )
     began = turn.writer.now()
-    ended = await _body(turn, tool, subject, kwargs)
+    ended = await _body(turn, ready, kwargs, inline=inline)
     now = turn.writer.now()
     error = ended.error
     if isinstance(error, KeyboardInterrupt | SystemExit | _LeftRunning):
         raise error
-    if isinstance(error, asyncio.CancelledError) and being_cancelled():
-        left = _finished(tool, subject, now - began, error_class="CancelledError", cancelled=True)
+    if isinstance(error, asyncio.CancelledError) and turn.writer.cancellation.here:
+        left = _finished(ready, now - began, error_class="CancelledError", cancelled=True)
         turn.writer.note(left, at=now)
         raise error
+    if isinstance(error, PauseSignal) and not ready.approved and not turn.served:
+        return _paused(turn, ready, error, now - began, ended.cancelled)
     error_class = None if error is None else type(error).__name__
-    result = plain.detach(ended.value if error is None else _message(error))
-    finished = _finished(tool, subject, now - began, error_class=error_class, result=result)
+    result = _result(turn, ready, ended)
+    finished = _finished(ready, now - began, error_class=error_class, result=result)
     turn.writer.note(finished, at=now)
     if ended.cancelled is not None:
         raise ended.cancelled
     return Ran(
-        tool=tool,
-        args=found.args,
+        args=ready.found.args,
         result=result,
         failed=error_class is not None,
         error_class=error_class,
         duration_us=finished.duration_us,
+        changed=taken.changed,
     )
+
+
+def _paused(
+    turn: Turn, ready: Ready, signal: PauseSignal, took: int, cancelled: asyncio.CancelledError | None
+) -> Question:
+    """A tool asked a person while it ran; the question is opened when its turn comes."""
+    taken, tool = ready.taken, ready.tool
+    turn.writer.note(
+        ToolPaused(
+            iteration=taken.subject.iteration,
+            call_id=taken.call.id,
+            tool_name=tool.name,
+            tool_source=tool.source,
+            duration_us=took,
+        )
+    )
+    if cancelled is not None:
+        raise cancelled
+    return Question(
+        kind="human",
+        index=taken.index,
+        call_id=taken.call.id,
+        tool_name=tool.name,
+        tool_source=tool.source,
+        args=ready.found.args,
+        shown=_without_secret(signal.payload, ready),
+        ran_us=took,
+    )
+
+
+def _result(turn: Turn, ready: Ready, ended: _Ended) -> Json:
+    """What a body gave, or the message of what it raised, as plain JSON and without its credential."""
+    error = ended.error
+    if error is None:
+        return _without_secret(plain.detach(ended.value), ready)
+    if isinstance(error, PauseSignal):
+        whom = "a served call can ask nobody" if turn.served else "a person was asked about this call already"
+        return f"The tool {ready.tool.name} asked a person while it ran, and {whom}; what it did stands."
+    return _without_secret(plain.detach(_message(error)), ready)
+
+
+def _without_secret(value: Json, ready: Ready) -> Json:
+    return value if ready.credential is None else hidden(value, ready.credential)
 
 
 def _message(error: BaseException) -> str:
@@ -100,8 +147,7 @@ def _message(error: BaseException) -> str:
 
 
 def _finished(
-    tool: Tool,
-    subject: Subject,
+    ready: Ready,
     took: int,
     *,
     error_class: str | None,
@@ -109,10 +155,10 @@ def _finished(
     cancelled: bool = False,
 ) -> ToolFinished:
     return ToolFinished(
-        iteration=subject.iteration,
-        call_id=subject.call_id,
-        tool_name=tool.name,
-        tool_source=tool.source,
+        iteration=ready.taken.subject.iteration,
+        call_id=ready.taken.call.id,
+        tool_name=ready.tool.name,
+        tool_source=ready.tool.source,
         failed=error_class is not None,
         cancelled=cancelled,
         error_class=error_class,
@@ -133,12 +179,13 @@ class _LeftRunning(asyncio.CancelledError):
     """A second cancellation came while a thread was waited for; nobody knows how its body ends."""
 
 
-async def _body(turn: Turn, tool: Tool, subject: Subject, kwargs: dict[str, object]) -> _Ended:
+async def _body(turn: Turn, ready: Ready, kwargs: dict[str, object], *, inline: bool) -> _Ended:
     """Run the body. What it raises is handed back: a StopIteration could not leave a coroutine as itself."""
+    tool, subject = ready.tool, ready.taken.subject
     run_id, segment = turn.writer.run_id, turn.writer.segment
     enclose = turn.audience.enclose
     try:
-        if tool.is_async or tool.inline or turn.inline:
+        if tool.is_async or tool.inline or inline:
             with enclose("tool", run_id, segment, subject.iteration, subject.call_id):
                 value = tool.body(**kwargs)
                 return _Ended(value=await value if inspect.isawaitable(value) else value)

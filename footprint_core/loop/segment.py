@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias, assert_never
 
 import msgspec
 
 from footprint_core.errors import LedgerError, ProviderError, RunError
-from footprint_core.facts import RunConfigured, RunOutcome, SegmentEnded
+from footprint_core.facts import RunConfigured, RunOutcome, SegmentEnded, TraceRef
 from footprint_core.loop.pause import Origin, PausedRun, open_pause
-from footprint_core.loop.turn import Answered, DeniedMessage, Ending, Question, Turn
+from footprint_core.loop.turn import Answered, DeniedMessage, Ending, Halted, Question, Turn
+
+Closed: TypeAlias = Answered | DeniedMessage | Halted | PausedRun
+"""How a segment is over, for its caller."""
 
 
 async def run_segment(
     turn: Turn, opening: RunConfigured, steps: Callable[[Turn], Awaitable[Ending]], *, origin: Origin
-) -> Answered | DeniedMessage | PausedRun:
+) -> Closed:
     """Run the steps of a segment and make its end durable before anybody hears of it.
 
     Raises:
@@ -28,6 +32,7 @@ async def run_segment(
         await turn.writer.commit()
         turn.writer.correlate()
         ending = await steps(turn)
+        await turn.writer.cancellation.heed()
     except BaseException as error:
         await _fail(turn, error, began)
         _name(error, turn)
@@ -42,17 +47,43 @@ async def run_segment(
         raise
 
 
-async def _close(
-    turn: Turn, ending: Ending, began: int, origin: Origin
-) -> Answered | DeniedMessage | PausedRun:
+def configured(
+    turn: Turn, origin: Origin, *, turn_index: int, resumed_from: TraceRef | None = None
+) -> RunConfigured:
+    """The first fact of a segment."""
+    spec = turn.spec
+    return RunConfigured(
+        agent_id=spec.agent_id,
+        agent_name=spec.name,
+        provider=spec.provider.name,
+        model=spec.model,
+        rules=dict(spec.rules),
+        tools=spec.offers.names,
+        turn_index=turn_index,
+        streaming=bool(getattr(spec.provider, "streaming", False)),
+        conversation_id=origin.conversation_id,
+        window=None if spec.window is None else spec.window.name,
+        follows=origin.follows,
+        resumed=turn.writer.segment > 1,
+        resumed_from=resumed_from,
+        identity=msgspec.UNSET if turn.identity is None else turn.identity,
+        system=spec.system or msgspec.UNSET,
+    )
+
+
+async def _close(turn: Turn, ending: Ending, began: int, origin: Origin) -> Closed:
     turn.stage = "end"
     match ending:
         case Answered():
             turn.writer.note(_ended(turn, "answered", began, text=ending.text))
         case DeniedMessage():
             turn.writer.note(_ended(turn, "denied", began))
+        case Halted():
+            turn.writer.note(_ended(turn, "halted", began))
         case Question():
             return await open_pause(turn, ending, lambda: _ended(turn, "paused", began), origin)
+        case _:
+            assert_never(ending)
     try:
         await turn.writer.commit()
     finally:

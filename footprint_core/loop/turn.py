@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TypeAlias
 
 import msgspec
 
+from footprint_core.chain.subject import Subject
 from footprint_core.commit import Writer
-from footprint_core.facts import EarlyStop, PauseKind
+from footprint_core.facts import CallStatus, EarlyStop, PauseKind
+from footprint_core.messages import ToolCall
 from footprint_core.middleware import Phase
 from footprint_core.outcomes import ToolArgs
+from footprint_core.output_schema import Judged
 from footprint_core.plain import Json
 from footprint_core.spec import AgentSpec
 from footprint_core.state import RunState
@@ -27,8 +29,11 @@ class Turn(msgspec.Struct, kw_only=True):
         audience: Who watches it.
         identity: The caller's identity, as plain JSON, or None.
         inline: Whether plain tools run in the calling thread, since no event loop of the caller waits.
+        served: Whether a single call is served to a client, who can be asked nothing.
         stage: What the segment is doing, for the record of a failure.
         stopped_early: Why the turn ended before the model was done.
+        judged: How the answer came out, when a schema is declared.
+        held: Calls of the batch that came to something before one ahead of them is answered, by index.
         answered: Whether its answer is on record.
     """
 
@@ -38,15 +43,157 @@ class Turn(msgspec.Struct, kw_only=True):
     audience: Audience
     identity: Json
     inline: bool = False
+    served: bool = False
     stage: str = "start"
     stopped_early: EarlyStop | None = None
+    judged: Judged | None = None
+    held: dict[int, Settled] = {}
     answered: bool = False
 
 
-def being_cancelled() -> bool:
-    """Whether this task is being cancelled; other code can raise the same error by itself."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+class Consent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person approved.
+
+    Attributes:
+        kind: Who asked them.
+        rule: The rule that asked, or None.
+        args: The args the chain had made when they were asked.
+        checked: The args they saw, for a check-in: those that were about to run.
+    """
+
+    kind: PauseKind
+    rule: str | None
+    args: ToolArgs
+    checked: ToolArgs | None
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that was taken up.
+
+    Attributes:
+        index: Its place among the calls of the reply.
+        call: The call.
+        subject: What the rules are shown of it.
+        args: The args so far.
+        changed: Whether they are no longer what the model sent.
+        start: The link of the chain to go on at.
+        consent: What a person approved about this call, or None.
+        rewalk: Whether the whole chain is walked again in spite of the consent.
+    """
+
+    index: int
+    call: ToolCall
+    subject: Subject
+    args: ToolArgs
+    changed: bool = False
+    start: int = 0
+    consent: Consent | None = None
+    rewalk: bool = False
+
+    @property
+    def approved(self) -> PauseKind | None:
+        """The kind of the question a person approved, unless everything is asked again."""
+        return None if self.consent is None or self.rewalk else self.consent.kind
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True, tag_field="held", tag="ran"):
+    """A body that ran: its result, or the message of what it raised, as plain JSON.
+
+    Attributes:
+        args: The args it ran with.
+        result: The result.
+        failed: Whether it raised.
+        error_class: The class of what it raised, or None.
+        duration_us: How long it ran, microseconds.
+        changed: Whether the args were no longer what the model sent.
+    """
+
+    args: ToolArgs
+    result: Json
+    failed: bool
+    error_class: str | None
+    duration_us: int
+    changed: bool
+
+
+class Refusing(msgspec.Struct, frozen=True, kw_only=True, tag_field="held", tag="refused"):
+    """Why a call did not run, and what the model reads instead.
+
+    Attributes:
+        status: How the call ended.
+        text: What the model reads.
+        args: The args as far as they came.
+        rule: The rule that decided, or None.
+        issues: How many things were wrong with the args, when they were rejected.
+        changed: Whether the args were no longer what the model sent.
+    """
+
+    status: CallStatus
+    text: str
+    args: ToolArgs
+    rule: str | None = None
+    issues: int | None = None
+    changed: bool = False
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, tag_field="held", tag="question"):
+    """A person has to decide or to answer before a call goes on.
+
+    Attributes:
+        kind: Who asks.
+        index: The call's place among the calls of the reply.
+        call_id: The call.
+        tool_name: Its tool.
+        tool_source: The server the tool comes from, or None.
+        args: The args the chain made so far; for a tool that paused itself, those it runs with.
+        middleware: The rule that asks, or None.
+        link: Its place in the chain.
+        question: What it asks, or None.
+        shown: What the person is shown beside it: a rule's detail, a tool's evidence, its payload.
+        checked: The args that are about to run, for a check-in.
+        expires_in: Seconds within which a rule wants its answer, or None.
+        ran_us: How long the body ran before it asked, microseconds.
+    """
+
+    kind: PauseKind
+    index: int
+    call_id: str
+    tool_name: str
+    tool_source: str | None
+    args: ToolArgs
+    middleware: str | None = None
+    link: int = -1
+    question: str | None = None
+    shown: Json = None
+    checked: ToolArgs | None = None
+    expires_in: float | None = None
+    ran_us: int = 0
+
+
+class Halted(msgspec.Struct, frozen=True, kw_only=True, tag_field="held", tag="halted"):
+    """A permission checker ended the run.
+
+    Attributes:
+        refusing: What the model would read of the call.
+        reason: The checker's reason, or None.
+        checker: Its name.
+        iteration: The model call that asked for the call.
+        call_id: The call.
+        tool_name: Its tool.
+        proposed: The args as the model sent them.
+    """
+
+    refusing: Refusing
+    reason: str | None
+    checker: str
+    iteration: int
+    call_id: str
+    tool_name: str
+    proposed: ToolArgs
+
+
+Settled: TypeAlias = Ran | Refusing | Question | Halted
+"""What a call of a batch came to."""
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,33 +210,5 @@ class DeniedMessage(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A person has to decide before a call goes on.
-
-    Attributes:
-        kind: Who asks.
-        middleware: The rule that asks, or None.
-        link: Its place in the chain.
-        question: What it asks.
-        detail: What it gave with the question.
-        index: The call's place among the calls of the reply.
-        call_id: The call.
-        tool_name: Its tool.
-        tool_source: The server the tool comes from, or None.
-        args: The args that will run so far.
-    """
-
-    kind: PauseKind
-    middleware: str | None
-    link: int
-    question: str
-    detail: Json
-    index: int
-    call_id: str
-    tool_name: str
-    tool_source: str | None
-    args: ToolArgs
-
-
-Ending: TypeAlias = Answered | DeniedMessage | Question
+Ending: TypeAlias = Answered | DeniedMessage | Question | Halted
 """How the steps of a segment came to an end."""

@@ -26,18 +26,22 @@ class _Model(BaseModel):
 
 
 class PausedCall(_Model):
-    """The call a person is asked about."""
+    """The call a person is asked about; fields as on `loop.turn.Question`."""
 
+    held: Literal["question"]
+    kind: Literal["ask", "check-in", "human"]
     index: int
     call_id: str
     tool_name: str
     tool_source: str | None
     args: dict[str, Any]
-    kind: Literal["ask"]
-    middleware: str
+    middleware: str | None
     link: int
-    question: str
-    detail: Any
+    question: str | None
+    shown: Any
+    checked: dict[str, Any] | None
+    expires_in: float | None
+    ran_us: int
 
 
 class Checkpoint(_Model):
@@ -49,7 +53,10 @@ class Checkpoint(_Model):
         run_id: The run.
         segment: The segment that paused.
         position: The last position of it.
+        signature: HMAC-SHA256 over all of it but itself, hex, when the agent has a key.
+        held: Calls of the batch that came to something before one ahead of them is answered, by index.
         opened_us: When it paused, microseconds since the Unix epoch, UTC.
+        expires_us: From when on it takes no answer, or None.
         agent_id: The agent.
         conversation_id: The application's conversation, or None.
         rules: The names of the rules per moment, in order.
@@ -70,16 +77,19 @@ class Checkpoint(_Model):
     segment: int
     position: int
     opened_us: int
+    expires_us: int | None
     agent_id: str
     conversation_id: str | None
     rules: dict[str, list[str]]
     salt: str
     digest: str
+    signature: str | None
     trace: tuple[str, str] | None
     identity: Any
     follows: str | None
     call: PausedCall
     state: dict[str, Any]
+    held: list[tuple[int, dict[str, Any]]]
     before: list[dict[str, Any]]
     rows: list[dict[str, Any]]
 
@@ -95,14 +105,24 @@ def digest(salt: str, body: Mapping[str, Any]) -> str:
     return hashlib.sha256(bytes.fromhex(salt) + plain.canonical(covered)).hexdigest()
 
 
-_NOT_COVERED = frozenset({"salt", "digest", "rows"})
+_NOT_COVERED = frozenset({"salt", "digest", "rows", "signature"})
 
 
-def read_checkpoint(data: object) -> Checkpoint:
+def signature(key: bytes, body: Mapping[str, Any]) -> str:
+    """The HMAC-SHA256 over a checkpoint, its rows included, whether or not its signature is in it; hex."""
+    covered = {name: value for name, value in body.items() if name != "signature"}
+    return hmac.new(key, plain.canonical(covered), hashlib.sha256).hexdigest()
+
+
+def read_checkpoint(data: object, key: bytes | None) -> Checkpoint:
     """A checkpoint that came from outside.
 
+    Args:
+        data: The checkpoint.
+        key: What it must be signed with, or None.
+
     Raises:
-        ForeignCheckpointError: It is none, of a newer version, or was damaged.
+        ForeignCheckpointError: It is none, of a newer version, was damaged, or is not signed with the key.
     """
     if not isinstance(data, Mapping):
         raise ForeignCheckpointError(
@@ -116,6 +136,7 @@ def read_checkpoint(data: object) -> Checkpoint:
     try:
         checkpoint = Checkpoint.model_validate_json(plain.encode(data), strict=True)
         found = digest(checkpoint.salt, data)  # pyright: ignore[reportUnknownArgumentType]
+        signed = key is None or signature(key, data)  # pyright: ignore[reportUnknownArgumentType]
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"][:2])
         raise ForeignCheckpointError(
@@ -129,11 +150,15 @@ def read_checkpoint(data: object) -> Checkpoint:
         raise ForeignCheckpointError(
             "The checkpoint was changed since the person was asked; use the original."
         )
+    if isinstance(signed, str) and not hmac.compare_digest(signed, checkpoint.signature or ""):
+        raise ForeignCheckpointError(
+            "The checkpoint is not signed with this agent's key, or was changed; use the original."
+        )
     return checkpoint
 
 
 def refuse_other_agent(
-    checkpoint: Checkpoint, agent_id: str, rules: Mapping[LoopMoment, tuple[str, ...]]
+    checkpoint: Checkpoint, agent_id: str, rules: Mapping[LoopMoment, tuple[str, ...]] | None
 ) -> None:
     """Refuse a checkpoint of another agent, or of one whose rules differ.
 
@@ -144,7 +169,7 @@ def refuse_other_agent(
         raise ForeignCheckpointError(
             f"The checkpoint belongs to the agent {checkpoint.agent_id!r}, not to {agent_id!r}; resume there."
         )
-    for moment, names in rules.items():
+    for moment, names in (rules or {}).items():
         then = checkpoint.rules.get(moment, [])
         if then != list(names):
             raise ForeignCheckpointError(

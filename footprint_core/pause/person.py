@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict, cast
+import enum
+from typing import ClassVar, Final, Literal, TypedDict, cast
 
 import msgspec
 
-from footprint_core.errors import DecisionRequiredError
+from footprint_core import plain
+from footprint_core.errors import DecisionRequiredError, PauseAnswerRequiredError
+from footprint_core.plain import Json
 
 
 class PersonDecision(TypedDict):
@@ -27,12 +30,34 @@ def check_in_declined(*, by: str, note: str | None = None) -> PersonDecision:
     return {"decision": "declined", "by": by, "note": note}
 
 
+class Value(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person answered a tool that asked: any JSON value."""
+
+    value: Json
+    word: ClassVar[Literal["value"]] = "value"
+
+
+class Nothing(enum.Enum):
+    """The type of `NOTHING`."""
+
+    NOTHING = "nothing"
+
+
+NOTHING: Final = Nothing.NOTHING
+"""No answer was given; None is one."""
+
+
 class Person(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A decision that was checked."""
 
     decision: Literal["approved", "declined"]
     by: str
     note: str | None = None
+
+    @property
+    def word(self) -> Literal["approved", "declined"]:
+        """What was decided, as rows and events spell it."""
+        return self.decision
 
     @property
     def approved(self) -> bool:
@@ -45,7 +70,19 @@ class Person(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return f"{said}: {self.note}" if self.note else said
 
 
-def read_decision(answer: object, *, gate: str, tool_name: str) -> Person:
+def read_value(answer: object, *, tool_name: str, call_id: str) -> Value:
+    """The value in an answer to a tool.
+
+    Raises:
+        PauseAnswerRequiredError: There is none, or JSON cannot hold it. The pause stays answerable.
+    """
+    value, held = plain.examine(answer)
+    if answer is NOTHING or not held:
+        raise PauseAnswerRequiredError(tool_name=tool_name, tool_call_id=call_id)
+    return Value(value=value)
+
+
+def read_decision(answer: object, *, gate: str, tool_name: str, middleware: str | None) -> Person:
     """The decision in an answer.
 
     Raises:
@@ -58,11 +95,11 @@ def read_decision(answer: object, *, gate: str, tool_name: str) -> Person:
     if person is not None and person.by.strip():
         return person
     came = "a decision without a name" if person is not None else _shape(answer)
-    raise DecisionRequiredError(gate=gate, tool_name=tool_name, came=came)
+    raise DecisionRequiredError(gate=gate, tool_name=tool_name, middleware=middleware, came=came)
 
 
 def _shape(answer: object) -> str:
-    if answer is None:
+    if answer is None or answer is NOTHING:
         return "nothing"
     if isinstance(answer, dict):
         return f"a dict of {len(cast('dict[object, object]', answer))} keys"

@@ -9,11 +9,11 @@ import msgspec
 from footprint_core.decisions import Decision
 from footprint_core.errors import ForeignCheckpointError, StaleDecisionError
 from footprint_core.facts import TraceRef
-from footprint_core.ledger import Ledger
+from footprint_core.ledger import Ledger, PauseStanding
 from footprint_core.messages import AssistantMessage, Messages, ToolMessage, UserMessage
 from footprint_core.moments import LoopMoment
 from footprint_core.pause.checkpoint import Checkpoint, read_checkpoint, refuse_other_agent
-from footprint_core.pause.person import Person, read_decision
+from footprint_core.pause.person import Person, Value, read_decision, read_value
 from footprint_core.plain import Json
 from footprint_core.state import RunState
 
@@ -23,22 +23,20 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         checkpoint: Where it paused.
-        person: The decision.
+        answer: What the person decided, or the value they gave.
         state: The run, folded.
         before: The conversation as it was before the turn.
-        rows: The decision rows so far.
-        position: The last position of the run.
-        segment: Its last segment.
+        rows: The decision rows so far, as the checkpoint carries them.
+        standing: What the ledger knows of the pause; None when another ledger has the run.
         trace: The span of the segment that paused, or None.
     """
 
     checkpoint: Checkpoint
-    person: Person
+    answer: Person | Value
     state: RunState
     before: Messages
     rows: tuple[Decision, ...]
-    position: int
-    segment: int
+    standing: PauseStanding | None
     trace: TraceRef | None
 
 
@@ -48,61 +46,77 @@ async def restore(
     *,
     ledger: Ledger,
     agent_id: str,
-    rules: Mapping[LoopMoment, tuple[str, ...]],
+    rules: Mapping[LoopMoment, tuple[str, ...]] | None,
+    key: bytes | None,
 ) -> Restored:
     """Everything a resume needs; whatever refuses it leaves the pause answerable.
+
+    Args:
+        data: The checkpoint.
+        answer: What the person answered.
+        ledger: The agent's ledger.
+        agent_id: The agent.
+        rules: The names of its rules, which must be those of then; None when they may differ.
+        key: What checkpoints are signed with, or None.
 
     Raises:
         ForeignCheckpointError: The checkpoint is none, was edited, or the agent's rules differ.
         DecisionRequiredError: The answer is no decision of a person.
+        PauseAnswerRequiredError: A tool waits for an answer, and there is none.
         StaleDecisionError: The pause was answered before.
     """
-    checkpoint = read_checkpoint(data)
+    checkpoint = read_checkpoint(data, key)
     refuse_other_agent(checkpoint, agent_id, rules)
-    person = read_decision(answer, gate=checkpoint.call.kind, tool_name=checkpoint.call.tool_name)
+    read = _answer(checkpoint, answer)
     standing = await ledger.pause_standing(checkpoint.run_id, checkpoint.pause_id)
-    if standing is None:
-        # Going on without a record of the pause, one approval would run a tool once a ledger.
+    if standing is None and ledger.decisions(checkpoint.run_id):
         raise ForeignCheckpointError(
-            "The ledger of this agent does not know this pause; resume on the ledger it was opened in."
+            "The ledger has this run and does not know this pause; resume on the ledger it was opened in."
         )
-    if standing.answered:
-        raise StaleDecisionError("The pause was answered before; each answer is used once.")
-    if (standing.salt, standing.digest) != (checkpoint.salt, checkpoint.digest):
-        raise ForeignCheckpointError("The checkpoint is not the one the ledger recorded; use the original.")
-    state, before = _state(checkpoint, rules["before-tool"])
+    if standing is not None:
+        if standing.answered:
+            raise StaleDecisionError("The pause was answered before; each answer is used once.")
+        if (standing.salt, standing.digest) != (checkpoint.salt, checkpoint.digest):
+            raise ForeignCheckpointError(
+                "The checkpoint is not the one the ledger recorded; use the original."
+            )
+    state, before, rows = _state(checkpoint)
     trace = checkpoint.trace
     return Restored(
         checkpoint=checkpoint,
-        person=person,
+        answer=read,
         state=state,
         before=before,
-        rows=ledger.decisions(checkpoint.run_id),
-        position=standing.position,
-        segment=standing.segment,
+        rows=rows,
+        standing=standing,
         trace=None if trace is None else TraceRef(trace_id=trace[0], span_id=trace[1]),
     )
 
 
-_Said = tuple[UserMessage | AssistantMessage | ToolMessage, ...]
+def _answer(checkpoint: Checkpoint, answer: object) -> Person | Value:
+    """The answer, of the form the pause demands; the answer has no say in that."""
+    call = checkpoint.call
+    if call.kind == "human":
+        return read_value(answer, tool_name=call.tool_name, call_id=call.call_id)
+    return read_decision(answer, gate=call.kind, tool_name=call.tool_name, middleware=call.middleware)
 
 
-def _state(checkpoint: Checkpoint, links: tuple[str, ...]) -> tuple[RunState, Messages]:
-    """The folded run and the conversation before it, when they fit the call in question."""
+def _state(checkpoint: Checkpoint) -> tuple[RunState, Messages, tuple[Decision, ...]]:
+    """The folded run, the conversation before it and its rows, when they fit the call in question."""
     asked = checkpoint.call
     try:
         state = RunState.from_plain(checkpoint.state)
         before = msgspec.convert(
             checkpoint.before, type=tuple[UserMessage | AssistantMessage | ToolMessage, ...]
         )
+        rows = msgspec.convert(checkpoint.rows, type=tuple[Decision, ...])
     except msgspec.ValidationError:
-        state, before = RunState(), ()
+        raise ForeignCheckpointError("The checkpoint was damaged; use the original.") from None
     calls = state.calls[asked.index : asked.index + 1] if asked.index >= 0 else ()
-    fits = (
-        [(call.id, call.name) for call in calls] == [(asked.call_id, asked.tool_name)]
-        and 0 <= asked.link < len(links)
-        and links[asked.link] == asked.middleware
-    )
+    links = checkpoint.rules.get("before-tool", [])
+    fits = [(call.id, call.name) for call in calls] == [(asked.call_id, asked.tool_name)]
+    if asked.kind == "ask":
+        fits = fits and 0 <= asked.link < len(links) and links[asked.link] == asked.middleware
     if not fits:
         raise ForeignCheckpointError("The checkpoint was damaged; use the original.")
-    return state, Messages(before)
+    return state, Messages(before), rows

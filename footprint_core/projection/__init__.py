@@ -25,7 +25,7 @@ def events_for(entry: Entry, *, run_id: str, segment: int, marks: Marks = ()) ->
             return (segments.turn_started(fact, at),)
         case fa.Decided():
             # What another ledger filed was told when it was filed.
-            return () if fact.imported else (gates.decided(fact, at, marks),)
+            return () if fact.imported is not None else (gates.decided(fact, at, marks),)
         case fa.WindowVisited():
             return window_visited(fact, at)
         case fa.ModelAsked():

@@ -4,33 +4,48 @@ from __future__ import annotations
 
 import inspect
 import re
-import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from footprint_core import plain
 from footprint_core.errors import BuilderError
 from footprint_core.outcomes import ToolArgs
-from footprint_core.tools.tool import Check, Checked, Problem, Tool, ToolContext
+from footprint_core.plain import Json
+from footprint_core.tools.governed import governed
+from footprint_core.tools.schema_tool import schema_tool
+from footprint_core.tools.signature import type_hints
+from footprint_core.tools.tool import Check, Checked, CheckIn, Evidence, Problem, Tool, ToolContext
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
 
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+"""What a model can call a tool."""
 
 
 @overload
 def tool(function: Callable[..., object], /) -> Tool: ...
 @overload
 def tool(
-    *, name: str | None = None, inline: bool = False, idempotent: bool = False
+    *,
+    name: str | None = None,
+    schema: Mapping[str, Json] | None = None,
+    needs: str | None = None,
+    check_in: CheckIn | None = None,
+    evidence: Evidence | None = None,
+    inline: bool = False,
+    idempotent: bool = False,
 ) -> Callable[[Callable[..., object]], Tool]: ...
 def tool(
     function: Callable[..., object] | None = None,
     /,
     *,
     name: str | None = None,
+    schema: Mapping[str, Json] | None = None,
+    needs: str | None = None,
+    check_in: CheckIn | None = None,
+    evidence: Evidence | None = None,
     inline: bool = False,
     idempotent: bool = False,
 ) -> Tool | Callable[[Callable[..., object]], Tool]:
@@ -41,27 +56,43 @@ def tool(
     Args:
         function: The function, when used as a bare decorator.
         name: What the model calls it; the function's name by default.
+        schema: A JSON Schema of an object, for a function that takes its arguments in one dict: they are
+            checked by all of it, 2020-12 unless `$schema` says otherwise. Without it, the types decide.
+        needs: The service the tool needs a credential for; it finds it in its context.
+        check_in: `"always"`, or a function of the args that will run: a person has to consent when it is
+            exactly True, or raises.
+        evidence: A function of the args that will run; the person is shown what it gives.
         inline: Run a plain function on the event loop's thread, for bodies that return at once.
         idempotent: Running it twice with one idempotency key is harmless.
 
     Raises:
-        BuilderError: The name or a parameter cannot be used.
+        BuilderError: The name, the schema or a parameter cannot be used.
     """
 
     def made(body: Callable[..., object]) -> Tool:
-        return _made(body, name=name, inline=inline, idempotent=idempotent)
+        plain_tool = _made(body, name=name, schema=schema, inline=inline, idempotent=idempotent)
+        return governed(plain_tool, needs=needs, check_in=check_in, evidence=evidence)
 
     return made if function is None else made(function)
 
 
-def _made(body: Callable[..., object], *, name: str | None, inline: bool, idempotent: bool) -> Tool:
+def _made(
+    body: Callable[..., object],
+    *,
+    name: str | None,
+    schema: Mapping[str, Json] | None,
+    inline: bool,
+    idempotent: bool,
+) -> Tool:
     called: str = name if name is not None else str(getattr(body, "__name__", ""))
-    if not _NAME.fullmatch(called):
+    if not NAME.fullmatch(called):
         raise BuilderError(
             "A tool's name is 1 to 64 letters, digits, '_', '.' or '-'; give one with tool(name=...)."
         )
     if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
         raise BuilderError(f"The tool {called} is a generator, whose body would never run; return a list.")
+    if schema is not None:
+        return schema_tool(body, name=called, schema=schema, inline=inline, idempotent=idempotent)
     hints, defaults, context_parameter = _parameters(body, called)
     adapter = _adapter(called, hints, defaults)
     return Tool(
@@ -82,14 +113,7 @@ def _parameters(
     body: Callable[..., object], called: str
 ) -> tuple[dict[str, Any], dict[str, Any], str | None]:
     """The types and defaults of the arguments, and the parameter that takes the context."""
-    try:
-        hints = typing.get_type_hints(body, include_extras=True)
-    except NameError as error:
-        raise BuilderError(
-            f"The tool {called} is annotated with {error.name!r}, which is not found; import it at run time."
-        ) from None
-    except TypeError:
-        raise BuilderError(f"The tool {called} is no function or method; wrap it in one.") from None
+    hints = type_hints(body, called)
     hints_of: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     context_parameter: str | None = None

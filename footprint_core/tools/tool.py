@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from footprint_core import plain
+from footprint_core.credentials import Credential
 from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
 
@@ -21,6 +22,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
         call_id: The call.
         idempotency_key: `run_id:position` of the call's intent: the same in every attempt at this call.
         identity: What the caller passed to `run` as identity, or None.
+        credential: The secret the tool declared a need for, or None.
     """
 
     run_id: str
@@ -28,6 +30,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     call_id: str
     idempotency_key: str
     identity: Json
+    credential: Credential | None = None
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -61,6 +64,12 @@ Check: TypeAlias = Callable[[ToolArgs], Checked | tuple[Problem, ...]]
 
 Body: TypeAlias = Callable[..., object | Awaitable[object]]
 
+CheckIn: TypeAlias = Literal["always"] | Callable[[ToolArgs], bool]
+"""When a person has to consent: always, or for the args for which it is exactly True."""
+
+Evidence: TypeAlias = Callable[[ToolArgs], object]
+"""What the person is shown beside the args, as JSON data."""
+
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool.
@@ -76,6 +85,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         inline: Whether a plain body may run on the event loop's own thread.
         context_parameter: The parameter that is given the `ToolContext`, or None.
         idempotent: Whether running it twice with one idempotency key is harmless.
+        needs: The service it needs a credential for, or None.
+        check_in: When a person has to consent before it runs, or None.
+        evidence: What that person is shown beside the args, or None.
         source: The server it comes from; None for a tool of this program.
         type: The word telemetry uses for its kind.
     """
@@ -90,6 +102,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     inline: bool = False
     context_parameter: str | None = None
     idempotent: bool = False
+    needs: str | None = None
+    check_in: CheckIn | None = None
+    evidence: Evidence | None = None
     source: str | None = None
     type: str = "function"
 

@@ -1,9 +1,4 @@
-"""What may leave the window, and what is left in its place. No strategy can pass these guards.
-
-Refusal reasons are a closed set: `system-envelope`, `current-request`, `unresolved-tool-call`,
-`paused-tool`, `pending-check-in`, `inside-keep-window`, `last-tool-result`, `only-existing-summary`,
-`summarizer-failed`, `replacement-not-smaller`.
-"""
+"""What may leave the window: the guards no strategy can pass, and the span that is taken."""
 
 from __future__ import annotations
 
@@ -11,16 +6,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from footprint_core.errors import RunError
-from footprint_core.facts import Refusal, WindowVisited
+from footprint_core.facts import Refusal, RefusalReason
 from footprint_core.messages import AssistantMessage, UserMessage
 from footprint_core.window.strategy import WindowPlan, WindowTurn, WindowView
 
-_MOST_REFUSALS = 32
-
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
-    """The turns that may leave, oldest first, and those met on the way that may not."""
+    """The turns that may leave, oldest first, those met on the way that may not, and what is pinned."""
 
     remove: tuple[int, ...]
     refusals: tuple[Refusal, ...]
@@ -28,37 +20,41 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     yielded: int
 
 
-def oldest_span(view: WindowView, *, keep_recent_turns: int) -> Span:
+def oldest_span(view: WindowView, *, keep_recent_turns: int, folding: bool = False) -> Span:
     """The first removable turn outside the recent ones, and the removable turns that follow it.
 
-    A refusing turn in front is stepped over; one in the middle ends the span.
+    A refusing turn in front is stepped over; one in the middle ends the span. Where the span would be
+    folded, one that is nothing but an earlier summary stays as it is.
     """
     turns = view.turns
     old = max(0, len(turns) - keep_recent_turns)
     request = current_request(view)
-    held, yielded = ({}, 0) if view.stand_down else pinned(view, old)
+    held, yielded = pins(view, old, request)
     remove: list[int] = []
     refusals: list[Refusal] = []
-    met: list[str] = []
     for index in range(old):
-        reason = _guard(view, index, request) or ("last-tool-result" if index in held else None)
+        reason = guard(view, index, request) or ("last-tool-result" if index in held else None)
         if reason is None:
             remove.append(index)
-        elif remove:
+            continue
+        refusals.append(refusal(reason, index, turns))
+        if remove:
             break
-        else:
-            refusals.append(_refusal(reason, index, turns))
-            met.extend(held.get(index, ()) if reason == "last-tool-result" else ())
-    refusals.extend(_refusal("inside-keep-window", index, turns) for index in range(old, len(turns)))
-    return Span(remove=tuple(remove), refusals=tuple(refusals), pinned=tuple(met), yielded=yielded)
+    if folding and len(remove) == 1 and _is_summary(view, remove[0]):
+        refusals.append(refusal("only-existing-summary", remove[0], turns))
+        remove.clear()
+    refusals.extend(refusal("inside-keep-window", index, turns) for index in range(old, len(turns)))
+    names = tuple(name for names in held.values() for name in names)
+    return Span(remove=tuple(remove), refusals=tuple(refusals), pinned=names, yielded=yielded)
 
 
-def _refusal(reason: str, index: int, turns: Sequence[WindowTurn]) -> Refusal:
+def refusal(reason: RefusalReason, index: int, turns: Sequence[WindowTurn]) -> Refusal:
+    """A turn that does not leave."""
     return Refusal(reason=reason, turn_index=index, message_index=turns[index].first)
 
 
 def current_request(view: WindowView) -> int | None:
-    """The turn that holds the message being answered; notices and instructions are no requests."""
+    """The turn that holds the message being answered; notices, summaries and instructions are none."""
     for index in range(len(view.turns) - 1, -1, -1):
         message = view.opens(view.turns[index])
         if isinstance(message, UserMessage) and message.kind == "request":
@@ -66,7 +62,7 @@ def current_request(view: WindowView) -> int | None:
     return None
 
 
-def _guard(view: WindowView, index: int, request: int | None) -> str | None:
+def guard(view: WindowView, index: int, request: int | None) -> RefusalReason | None:
     """Why a turn never leaves, or None."""
     if index == request:
         return "current-request"
@@ -77,106 +73,37 @@ def _guard(view: WindowView, index: int, request: int | None) -> str | None:
     return None
 
 
-def pinned(view: WindowView, old: int) -> tuple[dict[int, list[str]], int]:
-    """Turns outside the recent ones that hold the latest result of a tool, and how many more there were."""
-    latest: dict[str, int] = {}
-    for index, turn in enumerate(view.turns):
-        for result in view.results(turn):
-            latest[result.tool_name] = index
-    outside = sorted(
-        ((index, name) for name, index in latest.items() if index < old), key=lambda pair: -pair[0]
-    )
-    held: dict[int, list[str]] = {}
-    for index, name in outside[: view.keep_last_tool_results]:
-        held.setdefault(index, []).append(name)
-    return held, max(0, len(outside) - view.keep_last_tool_results)
-
-
-def visited(strategy: str, view: WindowView, plan: WindowPlan) -> WindowVisited:
-    """The record of a visit: the plan as far as the guards let it.
-
-    A plan that would drop the current request, or part a call from its result, removes nothing.
-    """
+def guarded(view: WindowView, plan: WindowPlan) -> tuple[Refusal, ...]:
+    """The turns of a plan that never leave; with one of them, none of it does."""
     request = current_request(view)
-    turns = view.turns
-    if not _is_span(plan.remove, len(turns)):
-        raise RunError(
-            f"The window strategy {strategy} planned to remove turns that are no span of the window; plan "
-            "ascending indices without gaps."
-        )
-    broken = [
-        _refusal(reason, index, turns)
+    return tuple(
+        refusal(reason, index, view.turns)
         for index in plan.remove
-        if (reason := _guard(view, index, request)) is not None
-    ]
-    if broken:
-        return _record(strategy, view, plan, (), refusals=(*broken, *plan.refusals))
-    messages = tuple(i for index in plan.remove for i in range(turns[index].first, turns[index].stop))
-    if not messages:
-        return _record(strategy, view, plan, (), refusals=plan.refusals)
-    left = [turn for index, turn in enumerate(turns) if index not in set(plan.remove)]
-    opens_with_user = bool(left) and isinstance(view.opens(left[0]), UserMessage)
-    notice = _notice(strategy, view, plan, messages, request)
-    if notice is None and not opens_with_user:
-        refusal = _refusal("replacement-not-smaller", plan.remove[0], turns)
-        return _record(strategy, view, plan, (), refusals=(*plan.refusals, refusal))
-    return _record(strategy, view, plan, messages, refusals=plan.refusals, notice=notice)
-
-
-def _is_span(remove: tuple[int, ...], turns: int) -> bool:
-    """Whether indices name turns that are there and follow one another."""
-    if not remove:
-        return True
-    return (
-        remove == tuple(range(remove[0], remove[0] + len(remove))) and remove[0] >= 0 and remove[-1] < turns
+        if (reason := guard(view, index, request)) is not None
     )
 
 
-def _notice(
-    strategy: str, view: WindowView, plan: WindowPlan, gone: tuple[int, ...], request: int | None
-) -> str | None:
-    """What tells the model that messages left, when the removal reaches the front and it is worth it."""
-    before = range(plan.remove[0])
-    kept_request = request is not None and request in before
-    if any(index != request for index in before):
-        return None
-    names = ", ".join(_observations(view, gone)) or "none"
-    opening = "The request above is kept. " if kept_request else ""
-    text = (
-        f"[{opening}{len(gone)} earlier messages of this conversation were left out here by {strategy} to "
-        f"keep it short. Tools whose results left: {names}. Call a tool again if you need its result.]"
-    )
-    return text if len(text) < sum(len(view.messages[i].text) for i in gone) else None
+def pins(view: WindowView, old: int, request: int | None) -> tuple[dict[int, tuple[str, ...]], int]:
+    """The turns that are pinned, newest first, each with its tools, and how many more asked for it.
+
+    A turn asks when it holds the latest result of a tool, came behind the current request and is none of
+    the recent ones, which stay anyway.
+    """
+    if view.stand_down or view.keep_last_tool_results <= 0:
+        return {}, 0
+    latest: dict[str, int] = {}
+    for index in range(0 if request is None else request + 1, len(view.turns)):
+        for result in view.results(view.turns[index]):
+            latest[result.tool_name] = index
+    by_turn: dict[int, tuple[str, ...]] = {}
+    for name, index in latest.items():
+        if index < old:
+            by_turn[index] = (*by_turn.get(index, ()), name)
+    newest = sorted(by_turn, reverse=True)
+    held = newest[: view.keep_last_tool_results]
+    return {index: by_turn[index] for index in held}, len(newest) - len(held)
 
 
-def _observations(view: WindowView, gone: Sequence[int]) -> tuple[str, ...]:
-    names = (getattr(view.messages[i], "tool_name", None) for i in gone)
-    return tuple(dict.fromkeys(name for name in names if name))
-
-
-def _record(
-    strategy: str,
-    view: WindowView,
-    plan: WindowPlan,
-    gone: tuple[int, ...],
-    *,
-    refusals: tuple[Refusal, ...],
-    notice: str | None = None,
-) -> WindowVisited:
-    removed_turns = len(plan.remove) if gone else 0
-    after = view.turn_count - removed_turns + (notice is not None)
-    return WindowVisited(
-        iteration=view.iteration,
-        strategy=strategy,
-        removed=gone,
-        removed_messages=len(gone),
-        refusals=refusals[:_MOST_REFUSALS],
-        refusals_more=max(0, len(refusals) - _MOST_REFUSALS),
-        dropped_observations=_observations(view, gone),
-        pinned=plan.pinned,
-        yielded=plan.yielded,
-        stand_down=view.stand_down,
-        figures={**plan.figures, "turns_before": view.turn_count, "turns_after": after},
-        notice_after=gone[-1] if notice is not None else None,
-        notice=msgspec.UNSET if notice is None else notice,
-    )
+def _is_summary(view: WindowView, index: int) -> bool:
+    message = view.opens(view.turns[index])
+    return isinstance(message, UserMessage) and message.kind == "summary"

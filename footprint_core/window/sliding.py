@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from footprint_core.errors import BuilderError
 from footprint_core.window.engine import oldest_span
-from footprint_core.window.strategy import WindowPlan, WindowView
+from footprint_core.window.strategy import WindowPlan, WindowView, keeping
 
 
 class SlidingWindow(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +28,7 @@ class SlidingWindow(msgspec.Struct, frozen=True, kw_only=True):
             refusals=span.refusals,
             pinned=span.pinned,
             yielded=span.yielded,
-            figures={"keep_recent_turns": self.keep_recent_turns},
+            figures={"keep_recent_turns": self.keep_recent_turns, "turns_before": view.turn_count},
         )
 
 
@@ -43,6 +42,4 @@ def sliding_window(*, keep_recent_turns: int) -> SlidingWindow:
     Raises:
         BuilderError: The number is no whole number of at least 1.
     """
-    if type(keep_recent_turns) is not int or keep_recent_turns < 1:
-        raise BuilderError("sliding_window(keep_recent_turns=...) needs a whole number of at least 1.")
-    return SlidingWindow(keep_recent_turns=keep_recent_turns)
+    return SlidingWindow(keep_recent_turns=keeping(keep_recent_turns, "sliding_window"))

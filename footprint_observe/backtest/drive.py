@@ -16,7 +16,7 @@ from footprint_core.errors import BuilderError, MessageDeniedError, ProviderErro
 from footprint_core.holding import hold, release
 from footprint_core.ledger import Ledger
 from footprint_core.pause.person import PersonDecision, check_in_approved, check_in_declined
-from footprint_core.pause.results import is_paused
+from footprint_core.pause.results import is_ask_pause
 from footprint_core.watch import Watcher
 from footprint_observe.backtest.calls import CallWatch
 from footprint_observe.backtest.recorded import RecordedModel, RecordingEndedError, recorded_tools
@@ -120,7 +120,7 @@ class _Playing:
         say = self._session.follow_up if self._finished else self._session.run
         try:
             outcome = await say(turn.text)
-            while is_paused(outcome):
+            while is_ask_pause(outcome):
                 if self._person is None:
                     self._tally.count("stopped")
                     self._diverge("stopped", call_id=outcome.tool_call_id, rule=outcome.middleware)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Literal
 
 from footprint_core import plain
-from footprint_core.errors import FootprintError
+from footprint_core.errors import RunError
 from footprint_core.messages import ToolCall
 from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
@@ -16,7 +16,7 @@ from footprint_observe.backtest.transcript import Transcript
 from footprint_observe.backtest.turns import RecordedCall, RecordedTurn
 
 
-class RecordingEndedError(FootprintError):
+class RecordingEndedError(RunError):
     """The model was asked for a reply the recording does not hold.
 
     Attributes:

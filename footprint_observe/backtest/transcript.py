@@ -11,13 +11,13 @@ from typing import NoReturn
 from pydantic import ValidationError
 
 from footprint_core import plain
-from footprint_core.errors import FootprintError
+from footprint_core.errors import RunError
 from footprint_core.plain import Json
 from footprint_observe.backtest.chat import CHAT_MESSAGE, ChatMessage
 from footprint_observe.backtest.turns import BrokenRecordingError, RecordedTurn, turns_of
 
 
-class TranscriptError(FootprintError):
+class TranscriptError(RunError):
     """A file of recorded conversations cannot be read, or a line of it is no recorded conversation.
 
     Attributes:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from footprint_core import plain
+from footprint_core.errors import RunError
 from footprint_core.messages import harmless_id
 from footprint_observe.backtest.chat import (
     AssistantChat,
@@ -21,7 +22,7 @@ from footprint_observe.backtest.chat import (
 )
 
 
-class BrokenRecordingError(Exception):
+class BrokenRecordingError(RunError):
     """The messages are no complete conversation; the text goes on a sentence that names the line."""
 
 

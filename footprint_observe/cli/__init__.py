@@ -14,6 +14,7 @@ from footprint_observe.cli.output import one_line
 from footprint_observe.cli.runs import runs
 from footprint_observe.cli.show import show
 from footprint_observe.cli.sql import sql
+from footprint_observe.cli.why import why
 
 
 class _Refused(click.ClickException):
@@ -39,5 +40,5 @@ def main() -> None:
     """The ledger of what AI agents decide."""
 
 
-for _command in (demo, runs, decisions, show, sql, backtest):
+for _command in (demo, runs, decisions, show, why, sql, backtest):
     main.add_command(_command)

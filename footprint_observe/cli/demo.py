@@ -62,7 +62,9 @@ def _play(out: Console, agent: Agent, answer: str | None) -> Answer:
     # The person is asked between two event loops: inside one, the first Ctrl-C would only be noted.
     try:
         outcome: Outcome = asyncio.run(_awaited(agent.run(MESSAGE)))
-        while isinstance(outcome, AskPause):
+        while not isinstance(outcome, Answer):
+            if not isinstance(outcome, AskPause):
+                raise TypeError("Only a rule asks a person in the demonstration.")
             decision = _decide(out, outcome, answer)
             outcome = asyncio.run(_awaited(agent.resume(outcome.checkpoint, decision)))
         return outcome

@@ -13,6 +13,7 @@ from footprint_core.ledger import FAILED, REDACTED, Marks, masked_fields
 from footprint_core.messages import ToolCall
 from footprint_core.plain import Json
 from footprint_observe.redaction.detect import Detector
+from footprint_observe.redaction.paths import MATCHED, Left, behind, within
 
 _SHORTEST = 8
 _MAX_DEPTH = 150
@@ -28,11 +29,15 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         names: Whether a key names something to mask, whatever stands under it.
         name_hints: Texts of which every such key holds one, when it is ASCII and in lower case.
         detectors: What is masked inside a text.
+        fields: The paths of what is masked whatever it is.
+        shortest: Characters of the shortest text a detector can find something in.
     """
 
     names: Callable[[str], bool]
     name_hints: tuple[str, ...]
     detectors: tuple[Detector, ...]
+    fields: Left = ()
+    shortest: int = _SHORTEST
 
 
 def redacted(fact: Fact, rules: Rules) -> tuple[Fact, Marks]:
@@ -45,7 +50,7 @@ def redacted(fact: Fact, rules: Rules) -> tuple[Fact, Marks]:
             continue
         walk = walk or _Walk(rules)
         try:
-            kept = value if walk.is_plain(value) else walk.value(value, name, 0)
+            kept = walk.field(name, value)
         except Exception:  # noqa: BLE001 - what could not be looked through is not kept
             # The calls of a reply stay calls, so that the row can still be read back.
             kept = () if name == "calls" else REDACTED
@@ -64,11 +69,23 @@ def _is_there(value: Json) -> bool:
 class _Walk:
     """One walk over the values of one fact, and the marks it leaves by path."""
 
-    __slots__ = ("_hints", "_rules", "marks")
+    __slots__ = ("_rules", "_shortest", "marks")
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
+        self._shortest = rules.shortest
         self.marks: dict[str, str] = {}
+
+    def field(self, name: str, value: Json) -> Json:
+        """One value of a fact as it may be kept; the same object when nothing in it matched."""
+        fields = self._rules.fields
+        left = behind(fields, name) if fields else ()
+        if MATCHED in left:
+            # The calls of a reply stay calls, so that the row can still be read back.
+            masked = self._mask(name)
+            return () if name == "calls" else masked
+        held = left or (fields and name == "calls" and behind(fields, "args"))
+        return value if not held and self.is_plain(value) else self.value(value, name, 0, left)
 
     def is_plain(self, value: Json) -> bool:
         """Whether nothing in an object or array can match, by one look at its JSON text.
@@ -77,35 +94,43 @@ class _Walk:
         """
         return type(value) is not str and not self._may_hold(_encode(value).decode())
 
-    def value(self, value: Json, path: str, depth: int) -> Json:
-        """The value as it may be kept; the same object when nothing in it matched."""
+    def value(self, value: Json, path: str, depth: int, left: Left = ()) -> Json:
+        """The value as it may be kept; the same object when nothing in it matched.
+
+        Args:
+            value: The value.
+            path: Where it stands.
+            depth: How deep that is.
+            left: What is left of the paths that could match in it.
+        """
         kind = cast("type[object]", type(value))
         if kind is str:
-            return value if len(value) < _SHORTEST else self._text(value, path, depth)
+            return value if len(value) < self._shortest and not left else self._text(value, path, depth, left)
         if kind is dict:
-            return self._dict(cast("dict[str, Json]", value), path, depth)
+            return self._dict(cast("dict[str, Json]", value), path, depth, left)
         if kind is list or kind is tuple:
-            return self._sequence(cast("list[Json] | tuple[Json, ...]", value), path, depth)
+            return self._sequence(cast("list[Json] | tuple[Json, ...]", value), path, depth, left)
         if kind is ToolCall:
-            return self._call(cast("ToolCall", value), path, depth)
+            return self._call(cast("ToolCall", value), path, depth, left)
         return value
 
     def _mask(self, path: str) -> str:
         self.marks[path] = "mask"
         return REDACTED
 
-    def _dict(self, value: dict[str, Json], path: str, depth: int) -> Json:
+    def _dict(self, value: dict[str, Json], path: str, depth: int, left: Left) -> Json:
         if depth > _MAX_DEPTH:
             return self._mask(path)
         names = self._rules.names
         out: dict[str, Json] = {}
         changed = False
         for key, item in value.items():
-            name = key if len(key) < _SHORTEST else self._detect(key, path)
-            if item is not None and names(key):
+            name = key if len(key) < self._shortest else self._detect(key, path)
+            below = behind(left, key) if left else left
+            if MATCHED in below or (item is not None and names(key)):
                 kept: Json = self._mask(f"{path}.{name}")
             else:
-                kept = self.value(item, f"{path}.{name}", depth + 1)
+                kept = self.value(item, f"{path}.{name}", depth + 1, below)
             if name is not key:
                 # Two keys that were masked stay two.
                 while name in out or name in value:
@@ -115,33 +140,42 @@ class _Walk:
             out[name] = kept
         return out if changed else value
 
-    def _sequence(self, value: list[Json] | tuple[Json, ...], path: str, depth: int) -> Json:
+    def _sequence(self, value: list[Json] | tuple[Json, ...], path: str, depth: int, left: Left) -> Json:
         if depth > _MAX_DEPTH:
             return self._mask(path)
-        kept = [self.value(item, f"{path}.{at}", depth + 1) for at, item in enumerate(value)]
+        kept = [
+            self._item(item, f"{path}.{at}", depth + 1, within(left, at)) for at, item in enumerate(value)
+        ]
         if all(new is old for new, old in zip(kept, value, strict=True)):
             return value
         return kept if isinstance(value, list) else tuple(kept)
 
-    def _call(self, call: ToolCall, path: str, depth: int) -> ToolCall:
+    def _item(self, item: Json, path: str, depth: int, left: Left) -> Json:
+        return self._mask(path) if MATCHED in left else self.value(item, path, depth, left)
+
+    def _call(self, call: ToolCall, path: str, depth: int, left: Left) -> ToolCall:
         # The id stays: it is in the ledger's own columns too, and what joins a call to its rows.
         name = self.value(call.name, f"{path}.name", depth)
         repeats = self.value(call.repeats, f"{path}.repeats", depth)
-        args = self._args(call.args_json, f"{path}.args", depth)
+        # What a path says of the args that run is meant of the args the model asked for, too.
+        fields = self._rules.fields
+        below = (*behind(left, "args"), *behind(fields, "args")) if fields else ()
+        args = self._args(call.args_json, f"{path}.args", depth, below)
         if name is call.name and repeats is call.repeats and args is call.args_json:
             return call
         return msgspec.structs.replace(call, name=name, repeats=repeats, args_json=args)
 
-    def _args(self, text: str, path: str, depth: int) -> str:
-        if self._may_hold(text) and not _is_clear(text):
+    def _args(self, text: str, path: str, depth: int, left: Left) -> str:
+        if MATCHED in left or ((left or self._may_hold(text)) and not _is_clear(text)):
             # Arguments a model broke off: nobody can say where the value of a key ends.
             self._mask(path)
             return _MASKED_JSON
-        return text if len(text) < _SHORTEST else self._text(text, path, depth)
+        return text if len(text) < self._shortest and not left else self._text(text, path, depth, left)
 
-    def _text(self, text: str, path: str, depth: int) -> str:
-        if text[0] in _OPENS_JSON and text.lstrip()[:1] in {"{", "["} and self._may_hold(text):
-            text = self._nested(text, path, depth)
+    def _text(self, text: str, path: str, depth: int, left: Left) -> str:
+        opens = text[:1] in _OPENS_JSON and text.lstrip()[:1] in {"{", "["}
+        if opens and (left or self._may_hold(text)):
+            text = self._nested(text, path, depth, left)
         return self._detect(text, path)
 
     def _detect(self, text: str, path: str) -> str:
@@ -164,7 +198,7 @@ class _Walk:
             return True
         return any(hint in text for detector in self._rules.detectors for hint in detector.hints)
 
-    def _nested(self, text: str, path: str, depth: int) -> str:
+    def _nested(self, text: str, path: str, depth: int, left: Left) -> str:
         if depth > _MAX_DEPTH:
             return self._mask(path)
         try:
@@ -173,7 +207,7 @@ class _Walk:
             return self._mask(path)
         if value is _NO_JSON:
             return text
-        kept = self.value(value, path, depth + 1)
+        kept = self.value(value, path, depth + 1, left)
         if kept is value:
             return text
         written = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))

@@ -16,13 +16,14 @@ class Detector(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: What it recognises.
-        hints: Texts of which every match holds at least one.
         pattern: What is replaced.
+        hints: Texts of which every match holds at least one; none when there is no such text, and then every
+            text is looked through.
     """
 
     name: str
-    hints: tuple[str, ...]
     pattern: re.Pattern[str]
+    hints: tuple[str, ...] = ()
 
 
 JWT = Detector(

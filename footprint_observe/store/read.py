@@ -26,7 +26,7 @@ SELECT
   (SELECT v.json FROM vals AS v WHERE v.fact_id = p.id AND v.field = 'salt') AS salt,
   EXISTS (
     SELECT 1 FROM facts AS a
-    WHERE a.kind = 'pause.answered' AND a.pause_id = p.pause_id AND a.run_id = p.run_id
+    WHERE a.kind IN ('pause.answered', 'pause.closed') AND a.pause_id = p.pause_id AND a.run_id = p.run_id
   ) OR EXISTS (
     SELECT 1 FROM facts AS e WHERE e.run_id = p.run_id AND e.position > p.position
     AND e.kind = 'segment.ended' AND e.outcome = 'abandoned'

@@ -124,7 +124,7 @@ SELECT
   c.iteration, c.tool_call_id, c.tool_name, c.tool_source,
   {_json("t", "args")} AS args,        -- the args that ran, or were about to
   {_json("r", "result")} AS result,    -- the tool's own result, as it came
-  -- ran, failed, denied, invalid, unknown, blocked or cancelled
+  -- ran, failed, denied, invalid, unknown, blocked or cancelled; NULL while a person is asked
   CASE
     WHEN a.status IS NOT NULL THEN a.status
     WHEN r.id IS NULL THEN NULL
@@ -137,12 +137,13 @@ SELECT
   ifnull(r.error_class, a.error_class) AS error_class,
   r.duration_us,
   -- 1: it may have run, for it was about to and was never heard of again, or was cancelled meanwhile
-  t.id IS NOT NULL AND a.id IS NULL AND (r.id IS NULL OR {_CANCELLED}) AS in_doubt,
+  t.id IS NOT NULL AND a.id IS NULL AND h.id IS NULL AND (r.id IS NULL OR {_CANCELLED}) AS in_doubt,
   c.trace_id, c.span_id
 FROM facts AS c
 LEFT JOIN facts AS t ON t.id = {_of_call("tool.intended", "")}
 LEFT JOIN facts AS r ON r.id = {_of_call("tool.finished", "DESC")}
 LEFT JOIN facts AS a ON a.id = {_of_call("call.answered", "DESC")}
+LEFT JOIN facts AS h ON h.id = {_of_call("tool.paused", "")}
 WHERE c.kind = 'call.taken'
 """  # noqa: S608 - constants
 
@@ -186,11 +187,15 @@ SELECT
   p.pause_id,
   json_extract(p.extra, '$.pause_kind') AS kind,  -- ask, check-in or human
   p.iteration, p.tool_name, p.tool_source, p.tool_call_id, p.middleware,
+  {_iso("json_extract(p.extra, '$.expires_us')")} AS expires_at,
   a.answer,                            -- approved, declined or value; NULL while nobody answered
   {_iso("a.recorded_us")} AS answered_at,
   json_extract(a.extra, '$.paused_us') AS paused_us,
-  -- 1: a person can still answer; an abandoned run takes no answer
+  -- 1: a person can still answer; a pause that was closed and an abandoned run take no answer
   a.id IS NULL AND NOT EXISTS (
+    SELECT 1 FROM facts AS x
+    WHERE x.kind = 'pause.closed' AND x.pause_id = p.pause_id AND x.run_id = p.run_id
+  ) AND NOT EXISTS (
     SELECT 1 FROM facts AS e WHERE e.run_id = p.run_id AND e.position > p.position
       AND e.kind = 'segment.ended' AND e.outcome = 'abandoned'
   ) AS open,

@@ -34,6 +34,22 @@ def test_a_refusal_and_a_question_need_words(blank: object) -> None:
         ask(blank)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
+def test_a_question_may_say_how_long_it_waits() -> None:
+    assert ask("may I?").expires_in is None
+    assert ask("may I?", expires_in=90).expires_in == 90
+    assert ask("may I?", detail={"n": 1}, expires_in=0.5) == Ask(
+        question="may I?", detail={"n": 1}, expires_in=0.5
+    )
+
+
+@pytest.mark.parametrize(
+    "seconds", [0, -1, 0.0, float("nan"), float("inf"), True, False, "60", [60], 10**400, 1e300]
+)
+def test_how_long_a_question_waits_is_a_number_of_seconds(seconds: Any) -> None:
+    with pytest.raises(OutcomeError, match="expires_in"):
+        ask("may I?", expires_in=seconds)
+
+
 def test_an_outcome_has_no_truth_value() -> None:
     outcomes: list[object] = [Allow[object](), Deny(reason="no"), Ask(question="may I?")]
     for outcome in outcomes:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 from typing import Any
 
 import pytest
 
 from footprint_core import (
+    Allow,
+    Ask,
     Decision,
+    Deny,
+    MemoryLedger,
     MessageContext,
     MessageDeniedError,
     MessageOutcome,
+    Messages,
     ToolCallContext,
     ToolMessage,
     ToolOutcome,
@@ -22,7 +29,10 @@ from footprint_core import (
     before_tool,
     deny,
     on_message,
+    tool,
 )
+from footprint_core.facts import Decided
+from footprint_core.pause.signal import ask_human, pause_here
 from footprint_core.providers import call, reply
 from story import answered, describe, facts_of, run
 
@@ -83,6 +93,7 @@ TOOL_ROW = {
 def test_a_pass_through_leaves_a_row_and_changes_nothing() -> None:
     rows, model = _rows({"before_tool": [_before(allow())], "after_tool": [_after(allow(why="seen"))]})
     first, second = rows
+    assert first.pop("version") != second["version"]
     assert first == {**TOOL_ROW, "position": 6, "moment": "before-tool", "outcome": "allow", "changed": False}
     assert second["why"] == "seen"
     assert model.requests[1].messages[-1].text == '{"paid":5,"card":"4111"}'
@@ -160,6 +171,8 @@ def test_the_first_refusal_wins_and_later_links_are_not_asked() -> None:
         {"kind": "result", "value": "made-up"},
         object(),
         allow,
+        type("Allow", (Allow,), {})(),
+        type("Deny", (Deny,), {})(reason="made-up"),
     ],
 )
 def test_an_answer_that_is_no_outcome_is_a_denial_that_names_its_type_and_not_its_content(
@@ -210,10 +223,122 @@ def test_a_rule_may_be_async_and_an_object() -> None:
     assert model.requests[1].messages[-1].text == "by an object"
 
 
+def test_whatever_a_hook_returns_is_awaited_once_when_it_can_be() -> None:
+    class Awaitable:
+        awaited = 0
+
+        def __await__(self) -> Any:
+            Awaitable.awaited += 1
+            yield from asyncio.sleep(0).__await__()
+            return deny("later")
+
+    async def coroutine() -> ToolOutcome:
+        return deny("later")
+
+    def future() -> Any:
+        made = asyncio.get_running_loop().create_future()
+        made.set_result(deny("later"))
+        return made
+
+    for make in (Awaitable, coroutine, future, lambda: asyncio.create_task(coroutine())):
+        rows, model = _rows({"before_tool": [before_tool("rule")(lambda _, make=make: make())]})  # type: ignore[misc]
+        assert model.requests[1].messages[-1].text == rows[0]["why"] == "later"
+    assert Awaitable.awaited == 1
+
+
+def test_a_coroutine_that_returns_a_coroutine_is_no_outcome_and_leaves_no_warning() -> None:
+    async def inner() -> ToolOutcome:
+        return allow()
+
+    async def outer() -> Any:
+        return inner()
+
+    rows, model = _rows({"before_tool": [before_tool("rule")(lambda _: outer())]})
+    assert "answered with coroutine" in model.requests[1].messages[-1].text
+    assert rows[0]["outcome"] == "deny"
+    # Python warns of a coroutine nobody awaited when it is collected, and a warning is an error here.
+    gc.collect()
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "60", 1e300])
+def test_a_question_made_without_its_verb_whose_expiry_is_no_time_is_a_denial(seconds: Any) -> None:
+    rows, _ = _rows({"before_tool": [_before(Ask(question="may it?", expires_in=seconds))]})
+    assert rows[0]["outcome"] == "deny"
+    assert rows[0]["why"] == "The rule rule asked with an expiry that is no number of seconds above 0."
+
+
+def _pauses(_: Any) -> Any:
+    ask_human("made-up")
+
+
+async def _pauses_later(_: Any) -> Any:
+    pause_here({"made-up": True})
+
+
+@pytest.mark.parametrize("timeout", [None, 20.0])
+@pytest.mark.parametrize("hook", [_pauses, _pauses_later])
+def test_a_rule_cannot_pause_the_run_as_a_tool_can(hook: Any, timeout: float | None) -> None:
+    why = "The rule rule tried to pause the run, which counts as a denial: only a tool may pause itself."
+    rules: list[Any] = [before_tool("rule", timeout=timeout)(hook), after_tool("rule", timeout=timeout)(hook)]
+    for act in ({"before_tool": rules[:1]}, {"after_tool": rules[1:]}):
+        rows, model = _rows(act)
+        assert (rows[0]["outcome"], rows[0]["why"], rows[0]["error_class"]) == ("deny", why, "PauseSignal")
+        assert model.requests[1].messages[-1].text == why
+    for phase in ("input", "output"):
+        with pytest.raises(MessageDeniedError, match="only a tool may pause itself") as caught:
+            _rows({phase: [on_message("rule", timeout=timeout)(hook)]})
+        assert caught.value.phase == phase
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError])
+def test_what_is_no_exception_is_no_denial_and_nothing_acts(error: type[BaseException]) -> None:
+    def hook(_: Any) -> Any:
+        raise error
+
+    async def later(_: Any) -> Any:
+        raise error
+
+    paid: list[int] = []
+
+    @tool(name="pay")
+    def counted(amount: int) -> None:
+        paid.append(amount)
+
+    for raising in (hook, later):
+        ledger = MemoryLedger()
+        act: Any = {"before_tool": [before_tool("rule")(raising)]}
+        builder, model = describe(PAYS, counted, act=act, ledger=ledger)
+        agent = builder.build()
+        with pytest.raises(error):
+            run(agent.run("go"))
+        facts = [entry.fact for entry in ledger.entries(agent.last_run_id or "")]
+        assert not [fact for fact in facts if isinstance(fact, Decided)]
+        assert paid == []
+        assert len(model.requests) == 1
+
+
+def test_a_verb_without_what_it_needs_is_a_rule_that_raised() -> None:
+    odd: Any = allow
+    verbs: list[Any] = [
+        lambda _: odd({"amount": 1}),
+        lambda _: deny(" "),
+        lambda _: ask(""),
+        lambda _: ask("may it?", expires_in=-1),
+    ]
+    for verb in verbs:
+        rows, _ = _rows({"before_tool": [before_tool("rule")(verb)]})
+        assert (rows[0]["outcome"], rows[0]["error_class"]) == ("deny", "OutcomeError")
+
+
 def test_what_a_rule_does_to_what_it_was_handed_changes_nothing() -> None:
+    left: list[Any] = []
+
     @before_tool("scribbles")
     def before(call: ToolCallContext) -> ToolOutcome:
         call.args["amount"] = 10**6
+        call.identity["groups"].append("root")
+        call.history = Messages()
+        call.tool_name = "refund"
         return allow()
 
     @after_tool("scribbles-after")
@@ -221,14 +346,16 @@ def test_what_a_rule_does_to_what_it_was_handed_changes_nothing() -> None:
         call.result.clear()
         call.args.clear()
         call.identity["user"] = "mallory"
+        left.append((call.tool_name, len(call.history), call.identity["groups"]))
         return allow()
 
     builder, model = describe(PAYS, pay, act={"before_tool": [before], "after_tool": [after]})
-    identity = {"user": "ada"}
+    identity = {"user": "ada", "groups": ["staff"]}
     rows = answered(run(builder.build().run("go", identity=identity))).decisions
     assert [row.changed for row in rows] == [False, False]
     assert model.requests[1].messages[-1].text == '{"paid":5,"card":"4111"}'
-    assert identity == {"user": "ada"}
+    assert identity == {"user": "ada", "groups": ["staff"]}
+    assert left == [("pay", 2, ["staff"])]
 
 
 def test_a_value_is_taken_from_a_rule_by_copy() -> None:

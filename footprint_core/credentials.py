@@ -1,0 +1,114 @@
+"""Credentials: what a tool needs to act in somebody's name, and nothing else ever holds."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from footprint_core import plain
+from footprint_core.errors import BuilderError
+from footprint_core.plain import Json
+
+
+class Credential:
+    """A secret for one service.
+
+    Attributes:
+        kind: What it is, for example `bearer`; events say it.
+        secret: The secret. A tool's context is the only place that has it.
+    """
+
+    __slots__ = ("kind", "secret")
+
+    def __init__(self, *, kind: str, secret: str) -> None:
+        self.kind = kind
+        self.secret = secret
+
+    def __repr__(self) -> str:
+        # A repr ends up in logs and in the texts of errors.
+        return f"Credential(kind={self.kind!r}, secret=...)"
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("A credential is not copied to anywhere; ask its provider again.")
+
+
+_SHORTEST = 6
+
+
+def hidden(value: Json, credential: Credential) -> Json:
+    """A plain value without the secret in it: clients of services quote it in what they return and raise.
+
+    A secret of fewer than six characters is not looked for, since it would be found everywhere.
+    """
+    secret = credential.secret
+    if len(secret) < _SHORTEST:
+        return value
+    return _without(value, secret)
+
+
+def _without(value: Json, secret: str) -> Json:
+    if isinstance(value, str):
+        return value.replace(secret, "[credential]")
+    if plain.is_object(value):
+        return {key.replace(secret, "[credential]"): _without(item, secret) for key, item in value.items()}
+    if plain.is_array(value):
+        return [_without(item, secret) for item in value]
+    return value
+
+
+class CredentialRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a credential is needed for.
+
+    Attributes:
+        service: The service the tool declared.
+        tool_name: The tool.
+        tool_call_id: The call.
+        run_id: The run.
+        identity: What the caller passed to `run` as identity, or None.
+    """
+
+    service: str
+    tool_name: str
+    tool_call_id: str
+    run_id: str
+    identity: Json
+
+
+class CredentialProvider(Protocol):
+    """Gives the secrets tools declare a need for."""
+
+    def credential(self, request: CredentialRequest, /) -> Credential | Awaitable[Credential]:
+        """A credential for one call; raise when there is none. The text of the error is shown to nobody."""
+        ...
+
+
+class _Static:
+    """The same token for every call."""
+
+    def __init__(self, tokens: Mapping[str, str], kind: str) -> None:
+        self._tokens = dict(tokens)
+        self._kind = kind
+
+    def credential(self, request: CredentialRequest, /) -> Credential:
+        """The token of a service."""
+        return Credential(kind=self._kind, secret=self._tokens[request.service])
+
+
+def static_credentials(tokens: Mapping[str, str], /, *, kind: str = "bearer") -> CredentialProvider:
+    """A provider that gives each service its one token; a service that is not named has none."""
+    return _Static(tokens, kind)
+
+
+def credential_provider(provider: object) -> CredentialProvider:
+    """A provider that can be used.
+
+    Raises:
+        BuilderError: It has no `credential` method.
+    """
+    if isinstance(provider, type) or not callable(getattr(provider, "credential", None)):
+        raise BuilderError(
+            "A credential provider is an object with a credential(request) method; see static_credentials()."
+        )
+    return provider  # type: ignore[return-value]  # pyright: ignore[reportReturnType]

@@ -1,0 +1,103 @@
+"""Permission is the first gate: whether a call may be made at all."""
+
+from __future__ import annotations
+
+import inspect
+from typing import get_args
+
+import msgspec
+
+from footprint_core import plain
+from footprint_core.facts import PermissionChecked, PermissionResult
+from footprint_core.loop.turn import Halted, Refusing, Taken, Turn
+from footprint_core.middleware import ToolCallContext
+from footprint_core.permission import Permission, PermissionChecker
+
+_RESULTS = frozenset(get_args(PermissionResult))
+
+
+async def permit(turn: Turn, checker: PermissionChecker, taken: Taken) -> Refusing | Halted | None:
+    """Ask the checker; None lets the call go on. What it raises, or answers wrongly, is a denial."""
+    await turn.writer.cancellation.heed()
+    subject = taken.subject
+    context = ToolCallContext(
+        tool_name=subject.tool_name,
+        tool_source=subject.tool_source,
+        tool_call_id=subject.call_id,
+        iteration=subject.iteration,
+        args=taken.args,
+        history=subject.history,
+        identity=subject.identity,
+    )
+    raised: str | None = None
+    said: str | None = None
+    answer: object = None
+    try:
+        answer = checker.check(context)
+        if inspect.isawaitable(answer):
+            answer = await answer
+    except Exception as error:  # noqa: BLE001 - a checker that raises is a denial
+        raised, said = type(error).__name__, _text(error)
+    permission = _usable(answer, raised)
+    name = plain.detach(checker.name)
+    turn.writer.note(
+        PermissionChecked(
+            iteration=subject.iteration,
+            call_id=subject.call_id,
+            tool_name=subject.tool_name,
+            tool_source=subject.tool_source,
+            checker=name,
+            result=permission.result,
+            policy_rule_id=permission.policy_rule_id,
+            error_class=raised,
+            rationale=_value(said if raised else permission.rationale),
+            reason=_value(permission.reason),
+        )
+    )
+    if permission.result in {"allow", "gate_open"}:
+        return None
+    text = plain.detach(_told(taken.call.name, permission, raised=raised is not None))
+    refusing = Refusing(status="denied", text=text, args=taken.args, changed=taken.changed)
+    if permission.result == "deny":
+        return refusing
+    return Halted(
+        refusing=refusing,
+        reason=permission.reason,
+        checker=name,
+        iteration=subject.iteration,
+        call_id=subject.call_id,
+        tool_name=subject.tool_name,
+        proposed=taken.args,
+    )
+
+
+def _usable(answer: object, raised: str | None) -> Permission:
+    """The answer when it is one that exists, else a denial; nothing of what came is quoted."""
+    if raised is None and type(answer) is Permission:
+        texts: tuple[object, ...] = (answer.tell_model, answer.rationale, answer.reason, answer.policy_rule_id)
+        if answer.result in _RESULTS and all(text is None or isinstance(text, str) for text in texts):
+            return answer
+    return Permission(result="deny", rationale=None if raised else "the checker gave no answer there is")
+
+
+def _text(error: Exception) -> str:
+    try:
+        return str(error) or type(error).__name__
+    except Exception:  # noqa: BLE001 - an error whose text raises has no text
+        return type(error).__name__
+
+
+def _value(text: str | None) -> plain.Json:
+    return msgspec.UNSET if text is None else plain.detach(text)
+
+
+def _told(tool: str, permission: Permission, *, raised: bool) -> str:
+    """What the model reads; never the reason of a halt, and never what a checker raised."""
+    if permission.tell_model:
+        return permission.tell_model
+    if raised:
+        return f"Permission to call {tool} could not be checked; that will not change in this run."
+    if permission.result == "halt":
+        return f"The call to {tool} is not permitted, and this run ends here."
+    because = f": {permission.rationale}" if permission.rationale else "."
+    return f"The call to {tool} is not permitted{because}"

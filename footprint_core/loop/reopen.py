@@ -1,0 +1,140 @@
+"""A paused run is opened again: checked, closed when it came too late, and given its place in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from footprint_core.commit import Writer
+from footprint_core.decisions import Decision
+from footprint_core.errors import RunTakenOverError, StaleDecisionError
+from footprint_core.facts import PauseClosed, PauseOpened
+from footprint_core.loop.import_run import import_run
+from footprint_core.loop.pause import Origin
+from footprint_core.loop.resume import Answering
+from footprint_core.loop.turn import Question, Settled
+from footprint_core.pause.restore import Restored, restore
+from footprint_core.plain import Json
+from footprint_core.spec import AgentSpec
+from footprint_core.state import RunState
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a paused run goes on.
+
+    Attributes:
+        position: The last position of the run in this ledger.
+        segment: Its last segment.
+        rows: Its decision rows, as this ledger keeps them.
+    """
+
+    position: int
+    segment: int
+    rows: tuple[Decision, ...]
+
+
+async def reopen(spec: AgentSpec, data: Mapping[str, Json], answer: object, *, rewalk: bool) -> Restored:
+    """Everything that can refuse an answer; whatever does leaves the pause answerable, its expiry excepted.
+
+    Raises:
+        ResumeError: As `pause.restore.restore`; a pause that expired is closed on record.
+        LedgerError: The ledger did not take that.
+    """
+    restored = await restore(
+        data,
+        answer,
+        ledger=spec.ledger,
+        agent_id=spec.agent_id,
+        rules=None if rewalk else spec.rule_names(),
+        key=spec.checkpoint_key,
+    )
+    expires = restored.checkpoint.expires_us
+    if expires is not None and spec.clock().now() > expires:
+        await _close(spec, restored)
+        raise StaleDecisionError("The pause expired before it was answered; ask again.")
+    return restored
+
+
+async def _close(spec: AgentSpec, restored: Restored) -> None:
+    checkpoint, standing = restored.checkpoint, restored.standing
+    if standing is None:
+        return
+    writer = Writer(
+        ledger=spec.ledger,
+        audience=spec.bus.audience(),
+        state=RunState(),
+        clock=spec.clock(),
+        run_id=checkpoint.run_id,
+        segment=standing.segment,
+        position=standing.position,
+    )
+    writer.note(
+        PauseClosed(
+            pause_id=checkpoint.pause_id,
+            reason="expired",
+            tool_name=checkpoint.call.tool_name,
+            call_id=checkpoint.call.call_id,
+        )
+    )
+    try:
+        await writer.commit()
+    except RunTakenOverError:
+        # Somebody answered or closed it at this moment; it takes no answer either way.
+        return
+
+
+async def place(spec: AgentSpec, restored: Restored) -> Place:
+    """Where the run goes on; a ledger that does not have it is given what the checkpoint carries.
+
+    Raises:
+        LedgerError: The ledger did not take it.
+    """
+    checkpoint, standing = restored.checkpoint, restored.standing
+    if standing is not None:
+        position, segment = standing.position, standing.segment
+    else:
+        call = checkpoint.call
+        pause = PauseOpened(
+            pause_id=checkpoint.pause_id,
+            pause_kind=call.kind,
+            iteration=restored.state.iteration,
+            call_id=call.call_id,
+            tool_name=call.tool_name,
+            tool_source=call.tool_source,
+            middleware=call.middleware,
+            expires_us=checkpoint.expires_us,
+            salt=checkpoint.salt,
+            digest=checkpoint.digest,
+        )
+        segment = checkpoint.segment
+        position = await import_run(spec, checkpoint.run_id, segment, restored.rows, pause)
+    return Place(position=position, segment=segment, rows=spec.ledger.decisions(checkpoint.run_id))
+
+
+def answering(restored: Restored, *, rewalk: bool) -> Answering:
+    """The question of a checkpoint, and what answers it."""
+    checkpoint = restored.checkpoint
+    return Answering(
+        pause_id=checkpoint.pause_id,
+        question=msgspec.convert(checkpoint.call.model_dump(), Question),
+        opened_us=checkpoint.opened_us,
+        answer=restored.answer,
+        rewalk=rewalk,
+    )
+
+
+def held(restored: Restored) -> dict[int, Settled]:
+    """The calls of the batch that came to something before the one in question."""
+    return {index: msgspec.convert(one, Settled) for index, one in restored.checkpoint.held}
+
+
+def origin_of(restored: Restored, rows: tuple[Decision, ...]) -> Origin:
+    """Where the turn of a paused run began."""
+    checkpoint = restored.checkpoint
+    return Origin(
+        conversation_id=checkpoint.conversation_id,
+        follows=checkpoint.follows,
+        before=restored.before,
+        rows=rows,
+    )

@@ -1,0 +1,20 @@
+"""Watching: watchers and subscribers are told what happened, in order, and can change none of it."""
+
+from footprint_core.watch.audience import Audience, being_told
+from footprint_core.watch.bus import Bus
+from footprint_core.watch.listener import WatcherHealth
+from footprint_core.watch.ports import Closing, Correlating, Enclosing, Scope, Watcher
+from footprint_core.watch.subscriptions import Subscription
+
+__all__ = [
+    "Audience",
+    "Bus",
+    "Closing",
+    "Correlating",
+    "Enclosing",
+    "Scope",
+    "Subscription",
+    "Watcher",
+    "WatcherHealth",
+    "being_told",
+]

@@ -1,0 +1,155 @@
+"""Whoever is told of events, a watcher or a subscriber: what is called, and how it does."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias, cast
+
+import msgspec
+
+from footprint_core.errors import BuilderError
+from footprint_core.events import Event
+from footprint_core.watch.ports import Correlating, Enclosing, Watcher
+
+_log = logging.getLogger("footprint")
+_SLOW_SECONDS = 0.05
+_RUNS = 4096
+_RUN_LATER = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+
+Tell: TypeAlias = Callable[[Event], object]
+"""What is called with an event; nobody reads what it returns."""
+
+
+class WatcherHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """How a watcher or a subscriber does.
+
+    Attributes:
+        watcher: The watcher's id; of a subscriber, its function and what it subscribed to.
+        failures: How often it raised.
+        slowest: Its slowest call in seconds.
+        slow: Whether that was slow enough to slow a run.
+        notices: What the watcher says about itself.
+    """
+
+    watcher: str
+    failures: int
+    slowest: float
+    slow: bool
+    notices: tuple[str, ...] = ()
+
+
+class Runs:
+    """Runs in which something happened once. The oldest is forgotten, so that a server does not grow."""
+
+    __slots__ = ("_lock", "_runs")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: dict[str, None] = {}
+
+    def first(self, run_id: str) -> bool:
+        """Whether it had not happened in that run yet; now it has."""
+        # Turns of one agent may run in several threads.
+        with self._lock:
+            if run_id in self._runs:
+                return False
+            self._runs[run_id] = None
+            if len(self._runs) > _RUNS:
+                del self._runs[next(iter(self._runs))]
+            return True
+
+
+class Listener:
+    """One attachment of a watcher, or one subscription of a function.
+
+    Attributes:
+        name: What reports and health call it; of a watcher, its id when it was attached.
+        tell: What is called with an event.
+        watcher: The watcher, or None for a subscriber.
+        correlating: The watcher, if it gives ids.
+        enclosing: The watcher, if it is entered around what runs.
+        attached: Whether it is to be told anything. Once False, it stays so.
+        failures: How often it raised.
+        slowest: Its slowest call in seconds.
+        reported: The runs in which watchers were told that it raised.
+    """
+
+    __slots__ = (
+        "_lock",
+        "_logged",
+        "attached",
+        "correlating",
+        "enclosing",
+        "failures",
+        "name",
+        "reported",
+        "slowest",
+        "tell",
+        "watcher",
+    )
+
+    def __init__(self, name: str, tell: Tell, watcher: object = None) -> None:
+        self.name = name
+        self.tell = tell
+        self.watcher = watcher
+        self.correlating = watcher if isinstance(watcher, Correlating) else None
+        self.enclosing = watcher if isinstance(watcher, Enclosing) else None
+        self.attached = True
+        self.failures = 0
+        self.slowest = 0.0
+        self.reported = Runs()
+        self._logged = Runs()
+        self._lock = threading.Lock()
+
+    def failed(self, error: BaseException, where: str, run_id: str) -> int:
+        """Count a failure, and log it if it is the first in its run; how many there are now."""
+        # A tool's thread may count at the same time.
+        with self._lock:
+            self.failures += 1
+            count = self.failures
+        if self._logged.first(run_id):
+            kind = "subscriber" if self.watcher is None else "watcher"
+            _log.warning("The %s %s raised %s in %s.", kind, self.name, type(error).__name__, where)
+        return count
+
+    def health(self) -> WatcherHealth:
+        """How it does."""
+        return WatcherHealth(
+            watcher=self.name,
+            failures=self.failures,
+            slowest=self.slowest,
+            slow=self.slowest > _SLOW_SECONDS,
+            notices=tuple(getattr(self.watcher, "notices", ())),
+        )
+
+
+def watching(watcher: Watcher) -> Listener:
+    """The attachment of a watcher.
+
+    Raises:
+        BuilderError: It has no id, or no `on_event` that could be called.
+    """
+    name: object = getattr(watcher, "id", None)
+    if not isinstance(name, str) or not name.strip():
+        raise BuilderError(f"A watcher ({type(watcher).__name__}) has no id; give it a non-blank `id`.")
+    hook: object = getattr(watcher, "on_event", None)
+    if not callable(hook) or isinstance(watcher, type):
+        raise BuilderError(
+            f"The watcher {name!r} has no on_event(event) to call; pass an object, and give it one."
+        )
+    if runs_nothing(hook):
+        raise BuilderError(
+            f"The watcher {name!r} has an async on_event, which nobody would await; make it plain."
+        )
+    return Listener(name, cast("Tell", hook), watcher)
+
+
+def runs_nothing(function: object) -> bool:
+    """Whether a call of `function` only makes a coroutine or a generator, which nobody would run."""
+    while isinstance(function, partial):
+        function = cast("partial[object]", function).func
+    return any(kind(one) for one in (function, type(function).__call__) for kind in _RUN_LATER)

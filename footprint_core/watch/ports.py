@@ -1,0 +1,76 @@
+"""What a watcher is, and what it may be besides: correlating, enclosing, closing."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from footprint_core.events import Event
+from footprint_core.facts import TraceRef
+
+
+class Watcher(Protocol):
+    """Is told what happened, synchronously and in order; it cannot change it."""
+
+    @property
+    def id(self) -> str:
+        """A non-blank name, unique among the watchers of an agent."""
+        ...
+
+    def on_event(self, event: Event, /) -> None:
+        """Take one event. Return at once: a slow watcher slows the run."""
+        ...
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What is about to run: a model call, or the body of a tool.
+
+    Attributes:
+        kind: Which of the two.
+        run_id: The run.
+        segment: Its segment.
+        iteration: The model call, from 1.
+        call_id: The tool call, for a tool.
+    """
+
+    kind: Literal["model", "tool"]
+    run_id: str
+    segment: int
+    iteration: int
+    call_id: str | None = None
+
+
+@runtime_checkable
+class Correlating(Protocol):
+    """A watcher that gives the ids rows can be found by elsewhere."""
+
+    def correlation(self, run_id: str, segment: int, /) -> TraceRef | None:
+        """Asked once a segment, right after its first event was delivered."""
+        ...
+
+
+@runtime_checkable
+class Enclosing(Protocol):
+    """A watcher that is entered around what runs."""
+
+    def enclose(self, scope: Scope, /) -> AbstractContextManager[None]:
+        """Entered around exactly the model call or the tool body, in the task or thread that runs it.
+
+        What was entered is also left when the watcher is detached in between.
+        """
+        ...
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A watcher that holds something: a recorder."""
+
+    def flush(self, timeout: float, /) -> bool:
+        """Ship what is queued, within `timeout` seconds; False when something is left."""
+        ...
+
+    def close(self, timeout: float, /) -> None:
+        """Flush and give back everything, within `timeout` seconds. Closing twice is harmless."""
+        ...
