@@ -7,7 +7,6 @@ keys. What JSON cannot hold is replaced by a mark that names its type, so that a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, TypeGuard, cast
 
 import msgspec
@@ -117,16 +116,21 @@ def lost_at(value: object) -> tuple[str, str] | None:
     """The dotted path to the first thing JSON cannot hold, and its type; None when there is none."""
     if examine(value)[1]:
         return None
-    items: list[tuple[object, object]] = []
-    if isinstance(value, dict):
-        items = list(cast("dict[object, object]", value).items())
-    elif isinstance(value, list | tuple):
-        items = list(enumerate(cast("Sequence[object]", value)))
-    for key, item in items:
+    for key, item in _parts(value):
         if (lost := lost_at(item)) is not None:
             path, kind = lost
             return f"{key}.{path}" if path != _TOP else str(key), kind
     return _TOP, type(value).__name__
+
+
+def _parts(value: object) -> list[tuple[object, object]]:
+    if isinstance(value, dict):
+        return list(cast("dict[object, object]", value).items())
+    if isinstance(value, list):
+        return list(enumerate(cast("list[object]", value)))
+    if isinstance(value, tuple):
+        return list(enumerate(cast("tuple[object, ...]", value)))
+    return []
 
 
 _TOP = "its top"

@@ -110,7 +110,7 @@ class Session:
     def starting_sync(self, message: str, *, identity: Json = None) -> Callable[[], Outcome]:
         """A turn for `run_sync` that is begun by calling what is returned."""
         _refuse_running_loop()
-        work = self._alone(self._first(message, identity, inline=True))
+        work = self._alone(self._first(message, identity, door="run_sync", inline=True))
         return lambda: _released(asyncio.run(work))
 
     async def run_typed(self, message: str, *, identity: Json = None) -> Outcome:
@@ -119,7 +119,7 @@ class Session:
         Raises:
             OutputSchemaError: The answer does not match; it is on record.
         """
-        work = self._alone(self._first(message, identity))
+        work = self._alone(self._first(message, identity, door="run_typed"))
         del message
         outcome = _released(await work)
         if isinstance(outcome, Answer) and outcome.schema_stage is not None:
@@ -159,8 +159,8 @@ class Session:
         dropped, self._pending = self._pending, None
         return dropped
 
-    def _first(self, message: str, identity: Json, *, inline: bool = False) -> _Begin:
-        _check_message(message, "run")
+    def _first(self, message: str, identity: Json, *, door: str = "run", inline: bool = False) -> _Begin:
+        _check_message(message, door)
         origin = Origin(conversation_id=self.conversation_id, follows=None, before=Messages())
         return partial(self._begin, message, identity, origin, turn_index=0, inline=inline)
 

@@ -1,4 +1,4 @@
-"""The type checkers, run over a copy of the product and programs beside it: somebody's project."""
+"""The type checkers, run over copies of the product and the programs beside it: somebody's projects."""
 
 from __future__ import annotations
 
@@ -7,19 +7,33 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = ROOT / "tests" / "typing"
 
-_STRICT = {"typeCheckingMode": "strict", "pythonVersion": "3.11", "enableTypeIgnoreComments": False}
+_PYRIGHT = {"typeCheckingMode": "strict", "pythonVersion": "3.11", "enableTypeIgnoreComments": False}
+
+
+class Change(NamedTuple):
+    """One textual change of a file."""
+
+    file: str
+    old: str
+    new: str
+
+
+class Project(NamedTuple):
+    """A copy of the product, what is changed in it, and which files and folders are checked."""
+
+    paths: tuple[str, ...]
+    change: Change | None = None
 
 
 class Finding(NamedTuple):
-    """An error of a checker; `file` is relative to the project, `line` counts from 1."""
+    """An error of a checker; `file` is relative to its project, `line` counts from 1."""
 
     file: str
     line: int
@@ -27,32 +41,44 @@ class Finding(NamedTuple):
     message: str
 
 
-def project(at: Path) -> Path:
-    """A project made of the core and of the programs, accepted and refused."""
-    shutil.copytree(ROOT / "footprint_core", at / "footprint_core", ignore=shutil.ignore_patterns("*.pyc"))
-    for kind in ("accepted", "refused"):
-        shutil.copytree(PROGRAMS / kind, at / kind, ignore=shutil.ignore_patterns("*.pyc"))
-    (at / "pyrightconfig.json").write_text(json.dumps(_STRICT), encoding="utf-8")
-    return at
+def folder(root: Path, name: str) -> Path:
+    """Where the project of a name stands."""
+    return root / name.replace(" ", "-")
 
 
-@contextmanager
-def changed(root: Path, file: str, old: str, new: str) -> Iterator[None]:
-    """One textual change of a project, undone at the end."""
-    path = root / file
+def lay_out(root: Path, projects: Mapping[str, Project]) -> None:
+    """Make the projects that are not there yet."""
+    unwanted = shutil.ignore_patterns("__pycache__")
+    for name, project in projects.items():
+        at = folder(root, name)
+        if at.exists():
+            continue
+        shutil.copytree(ROOT / "footprint_core", at / "footprint_core", ignore=unwanted)
+        for kind in ("accepted", "refused"):
+            shutil.copytree(PROGRAMS / kind, at / kind, ignore=unwanted)
+        if project.change is not None:
+            _apply(at, project.change)
+
+
+def _apply(at: Path, change: Change) -> None:
+    path = at / change.file
     text = path.read_text(encoding="utf-8")
-    assert text.count(old) == 1, f"{file} no longer holds, exactly once: {old}"
-    path.write_text(text.replace(old, new), encoding="utf-8")
-    try:
-        yield
-    finally:
-        path.write_text(text, encoding="utf-8")
+    assert text.count(change.old) == 1, f"{change.file} no longer holds, exactly once: {change.old}"
+    path.write_text(text.replace(change.old, change.new), encoding="utf-8")
 
 
-def mypy(root: Path, *paths: str) -> list[Finding]:
-    """What `mypy --strict` says about files and folders, and about what they import."""
-    options = ["--strict", "--config-file=", "--cache-dir=.mypy_cache", "--output=json"]
-    said = _run(root, "mypy", *options, *paths)
+def check(checker: str, root: Path, projects: Mapping[str, Project]) -> dict[str, list[Finding]]:
+    """What a checker, strict, says about each project."""
+    lay_out(root, projects)
+    if checker == "mypy":
+        return {name: _mypy(folder(root, name), project.paths) for name, project in projects.items()}
+    return _pyright(root, projects)
+
+
+def _mypy(at: Path, paths: tuple[str, ...]) -> list[Finding]:
+    # One cache for all of them: what is the same in every copy is read once.
+    options = ["--strict", "--config-file=", "--cache-dir=../.mypy_cache", "--output=json"]
+    said = _run("mypy", at, *options, *paths)
     rows: list[dict[str, Any]] = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
     return [
         Finding(row["file"], row["line"], row["code"] or "", row["message"])
@@ -61,33 +87,31 @@ def mypy(root: Path, *paths: str) -> list[Finding]:
     ]
 
 
-def pyright(root: Path, *paths: str) -> list[Finding]:
-    """What pyright, strict, says about files and folders."""
-    said = _run(root, "pyright", "--outputjson", "--pythonpath", sys.executable, *paths)
-    rows: list[dict[str, Any]] = json.loads(said)["generalDiagnostics"]
-    return [
-        Finding(
-            Path(row["file"]).resolve().relative_to(root.resolve()).as_posix(),
-            row["range"]["start"]["line"] + 1,
-            row.get("rule", ""),
-            row["message"],
-        )
-        for row in rows
-        if row["severity"] == "error"
-    ]
+def _pyright(root: Path, projects: Mapping[str, Project]) -> dict[str, list[Finding]]:
+    # One process for all of them: most of its time goes into starting.
+    folders = {folder(root, name).name: name for name in projects}
+    config = {**_PYRIGHT, "executionEnvironments": [{"root": folder} for folder in folders]}
+    (root / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    files = [str(folder(root, name) / path) for name, project in projects.items() for path in project.paths]
+    said = _run("pyright", root, "--outputjson", "--pythonpath", sys.executable, *files)
+    found: dict[str, list[Finding]] = {name: [] for name in projects}
+    for row in json.loads(said)["generalDiagnostics"]:
+        if row["severity"] == "error":
+            place, *rest = Path(row["file"]).resolve().relative_to(root.resolve()).parts
+            line = row["range"]["start"]["line"] + 1
+            finding = Finding("/".join(rest), line, row.get("rule", ""), row["message"])
+            found[folders[place]].append(finding)
+    return found
 
 
-CHECKERS: dict[str, Callable[..., list[Finding]]] = {"mypy": mypy, "pyright": pyright}
-
-
-def _run(root: Path, checker: str, *arguments: str) -> str:
+def _run(checker: str, at: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", checker, *arguments],
-        cwd=root,
-        env={**os.environ, "MYPYPATH": str(root), "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"},
+        cwd=at,
+        env={**os.environ, "MYPYPATH": str(at), "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     # 1 says that something was found; whatever is above, that the checker itself did not work.

@@ -48,7 +48,7 @@ VALUES: dict[RuledMoment, Any] = {
 
 REPLACEMENTS: dict[RuledMoment, Any] = {
     "input": "please pay less",
-    "before-tool": {"amount": 1},
+    "before-tool": {"amount": 0},
     "after-tool": ["withdrawn"],
     "output": "it is settled",
 }
@@ -90,8 +90,8 @@ def shown(moment: RuledMoment, context: Any) -> Any:
 class Played:
     """One turn, or more, and everything that can be seen of it from outside."""
 
-    def __init__(self, builder: AgentBuilder, model: Scripted) -> None:
-        self.seen = Seen()
+    def __init__(self, builder: AgentBuilder, model: Scripted, *, watcher: str = "seen") -> None:
+        self.seen = Seen(watcher)
         self.ledger = MemoryLedger()
         self.agent = builder.watch(self.seen).ledger(self.ledger).build()
         self.model = model
@@ -200,7 +200,7 @@ def wire(request: ModelRequest) -> bytes:
 def even(event: Event) -> Any:
     """An event without what differs between equal runs."""
     told: dict[str, Any] = msgspec.to_builtins(event)
-    for key in ("run_id", "time", "duration", "pause_id"):
+    for key in ("run_id", "time", "duration", "paused", "pause_id"):
         with suppress(KeyError):
             del told[key]
     return told

@@ -27,7 +27,8 @@ async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
     turn.stage = "model"
     turn.writer.note(_asked(turn, iteration, offer_tools=offer_tools))
     await turn.writer.commit()
-    await turn.writer.cancellation.heed()
+    if turn.writer.cancellation.asked:
+        await turn.writer.cancellation.heed()
     request = ModelRequest(
         system=spec.system,
         messages=state.messages,

@@ -74,10 +74,14 @@ async def permit(turn: Turn, checker: PermissionChecker, taken: Taken) -> Refusi
 def _usable(answer: object, raised: str | None) -> Permission:
     """The answer when it is one that exists, else a denial; nothing of what came is quoted."""
     if raised is None and type(answer) is Permission:
-        texts: tuple[object, ...] = (answer.tell_model, answer.rationale, answer.reason, answer.policy_rule_id)
-        if answer.result in _RESULTS and all(text is None or isinstance(text, str) for text in texts):
+        texts = (answer.tell_model, answer.rationale, answer.reason, answer.policy_rule_id)
+        if answer.result in _RESULTS and all(map(_is_text, texts)):
             return answer
     return Permission(result="deny", rationale=None if raised else "the checker gave no answer there is")
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)
 
 
 def _text(error: Exception) -> str:

@@ -28,8 +28,8 @@ async def run_message(turn: Turn, text: str, turn_index: int) -> Ending:
 async def converse(turn: Turn) -> Ending:
     """Call the model and dispatch what it asks for, until there is an ending."""
     while True:
-        await turn.writer.cancellation.heed()
         if turn.spec.window is not None:
+            await turn.writer.cancellation.heed()
             await shape_window(turn, turn.spec.window)
         replied = await call_model(turn, offer_tools=not turn.state.wrapped_up)
         if replied.route == "tool-calls":

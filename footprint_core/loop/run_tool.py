@@ -44,7 +44,8 @@ async def commit_intents(turn: Turn, ready: tuple[Ready, ...]) -> None:
     """Make intents durable before any of their bodies is entered."""
     try:
         await turn.writer.commit()
-        await turn.writer.cancellation.heed()
+        if turn.writer.cancellation.asked:
+            await turn.writer.cancellation.heed()
     except asyncio.CancelledError:
         # The intents are on record and no body is entered: without this, they would be in doubt.
         for one in ready:

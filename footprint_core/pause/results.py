@@ -34,6 +34,20 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     value: Any = None
 
 
+class MiddlewareAsk(msgspec.Struct, frozen=True, kw_only=True):
+    """The question of a rule, for whoever shows it to a person.
+
+    Attributes:
+        middleware: The rule.
+        question: What it asks.
+        detail: What it gave with the question.
+    """
+
+    middleware: str
+    question: str
+    detail: Json
+
+
 class AskPause(msgspec.Struct, frozen=True, kw_only=True):
     """A rule asked a person; nothing of the call has happened.
 
@@ -64,6 +78,11 @@ class AskPause(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     pause_id: str
     checkpoint: dict[str, Any]
+
+    @property
+    def ask(self) -> MiddlewareAsk:
+        """The question alone."""
+        return MiddlewareAsk(middleware=self.middleware, question=self.question, detail=self.detail)
 
 
 class CheckInPause(msgspec.Struct, frozen=True, kw_only=True):

@@ -122,7 +122,7 @@ class Audience:
             )
 
     def _report(self, event: Event) -> None:
-        """Tell everybody else what is owed, as of `event`: a failure in a tool's thread has no event yet."""
+        """Tell everybody else who failed; who failed outside of an event is reported beside the next one."""
         while self._owed:
             failure = self._owed.pop(0)
             error = ObserverError(

@@ -7,9 +7,18 @@ from typing import Any
 
 import pytest
 
-from footprint_core import AgentBuilder, MessageContext, ToolCallContext, ToolResultContext, allow
+from footprint_core import (
+    AgentBuilder,
+    MessageContext,
+    RunError,
+    ToolCallContext,
+    ToolResultContext,
+    allow,
+    deny,
+)
 from footprint_core.providers import call, reply
-from ruled import ANSWER, MESSAGE, RESULT, Played, paying, play, rule_at
+from ruled import ANSWER, MESSAGE, Played, answers, paying, play, rule_at
+from story import answered
 
 
 class Told:
@@ -36,8 +45,9 @@ def _at(played: Played, moment: str) -> list[str]:
     return [row["middleware"] for row in played.rows if row["moment"] == moment]
 
 
-def _standing(builder: AgentBuilder) -> Played:
-    return Played(builder, paying()[1])
+def answer_of(played: Played) -> str:
+    assert played.outcome is not None
+    return answered(played.outcome).text
 
 
 def _tell(*names: str) -> list[Any]:
@@ -61,19 +71,14 @@ def test_a_rule_named_for_one_message_passes_through_at_the_other_and_files_a_ro
     assert "why" not in passed
 
 
-@pytest.mark.parametrize("refusing", [True, False])
-def test_a_rule_named_for_one_message_decides_nothing_at_the_other(refusing: bool) -> None:
+@pytest.mark.parametrize(("named", "other"), [("input", "output"), ("output", "input")])
+def test_a_rule_named_for_one_message_decides_nothing_at_the_other(named: str, other: str) -> None:
     def hook(message: MessageContext) -> Any:
-        if message.phase == "output" and refusing:
-            raise AssertionError
-        return allow("changed", why="wherever it is asked")
+        return deny("at the other one") if message.phase == other else allow("changed", why="at its own")
 
-    played = play({"input": [rule_at("input", hook)]})
-    assert getattr(played.outcome, "text", None) == ANSWER
-    played = play(
-        {"output": [rule_at("output", hook)]} if not refusing else {"input": [rule_at("input", hook)]}
-    )
-    assert played.model.requests[0].messages[0].text == (MESSAGE if not refusing else "changed")
+    played = play({named: [rule_at("input", hook)]})
+    assert played.model.requests[0].messages[0].text == {"input": "changed", "output": MESSAGE}[named]
+    assert answer_of(played) == {"input": ANSWER, "output": "changed"}[named]
 
 
 def test_a_rule_named_for_both_messages_is_attached_once_and_asked_at_both() -> None:
@@ -94,7 +99,7 @@ def test_a_rule_of_the_message_door_is_asked_at_both_and_reads_which() -> None:
     builder, model = paying()
     played = Played(builder.message_middleware(rule_at("input", hook)), model).go()
     assert model.requests[0].messages[0].text == f"{MESSAGE} (input)"
-    assert getattr(played.outcome, "text", None) == f"{ANSWER} (output)"
+    assert answer_of(played) == f"{ANSWER} (output)"
     assert [(row["moment"], row["phase"]) for row in played.rows] == [
         ("input", "input"),
         ("output", "output"),
@@ -247,26 +252,29 @@ def test_a_built_agent_is_not_changed_by_what_its_builder_does_later() -> None:
         return "other"
 
     class Never:
-        name = "never"
+        name = instruction = "never"
 
         def check(self, *_: Any) -> Any:
             raise AssertionError
 
-        instruction = "never"
         credential = plan = check
 
     never: Any = Never()
     builder.system("Be late.").tool(other).tool_middleware(Told("t")).message_middleware(Told("m"))
     builder.window(never).permission(never).credentials(never).output_schema(never)
-    later = Played(builder, paying(TWO_CALLS)[1])
+    later = Played(builder, paying(TWO_CALLS)[1], watcher="later")
     built.go()
     assert [row["middleware"] for row in built.rows] == ["i", "b", "b", "b", "b", "i"]
     before = play({"before_tool": [Told("b")], "input": [Told("i")]}, replies=TWO_CALLS)
     assert built.requests == before.requests
     assert built.events == before.events
-    assert built.facts[0] != later.go(AssertionError).facts[0]
+    assert later.seen.events == []
+    assert later.go(RunError).facts[0] != built.facts[0]
 
 
-def test_results_are_what_the_tool_gave_when_nothing_is_attached() -> None:
-    assert play().model.requests[1].messages[-1].text == '{"paid":5,"card":"4111"}'
-    assert RESULT == {"paid": 5, "card": "4111"}
+def test_a_builder_may_be_asked_to_act_behind_a_build() -> None:
+    builder, model = paying()
+    built = Played(builder, model)
+    builder.act(before_tool=[rule_at("before-tool", answers(deny("not any more")))])
+    assert built.go().rows == []
+    assert built.ran == [5]

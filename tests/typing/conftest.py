@@ -1,19 +1,15 @@
-"""One project for all of these tests; it is checked once as it is, and every change of it is undone."""
+"""One folder for the projects that are checked, and each checker in turn where it is installed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from checkers import CHECKERS, Finding, project
-
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return project(tmp_path_factory.mktemp("typed"))
+    return tmp_path_factory.mktemp("projects")
 
 
 @pytest.fixture(scope="session", params=["mypy", "pyright"])
@@ -21,14 +17,3 @@ def checker(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     pytest.importorskip(name, reason=f"{name} comes with the dev extra")
     return name
-
-
-@pytest.fixture(scope="session")
-def findings(root: Path) -> Callable[[str], list[Finding]]:
-    """What a checker says about the project as it is."""
-
-    @cache
-    def of(checker: str) -> list[Finding]:
-        return CHECKERS[checker](root, "footprint_core", "accepted", "refused")
-
-    return of

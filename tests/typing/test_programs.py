@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import runpy
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from checkers import CHECKERS, PROGRAMS, Finding, changed
+from checkers import PROGRAMS, Change, Finding, Project, check
 
 ACCEPTED = sorted((PROGRAMS / "accepted").glob("*.py"))
 REFUSED = sorted((PROGRAMS / "refused").glob("*.py"))
@@ -57,30 +56,21 @@ def unexpected(text: str, findings: list[Finding], checker: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("program", ACCEPTED, ids=lambda path: path.stem)
-def test_an_accepted_program_does_what_it_says(program: Path) -> None:
-    runpy.run_path(str(program), run_name="__main__")
+class Opened(NamedTuple):
+    """A change that lets something pass, and the marked lines of a refused program that then do."""
+
+    change: Change
+    program: str
+    passing: list[str]
 
 
-def test_every_accepted_program_is_accepted(checker: str, findings: Callable[[str], list[Finding]]) -> None:
-    assert [one for one in findings(checker) if one.file.startswith("accepted/")] == []
-
-
-@pytest.mark.parametrize("program", REFUSED, ids=lambda path: path.stem)
-def test_a_refused_program_is_refused_at_its_marked_lines_and_nowhere_else(
-    program: Path, checker: str, findings: Callable[[str], list[Finding]]
-) -> None:
-    text = program.read_text(encoding="utf-8")
-    assert marks(text)
-    here = [one for one in findings(checker) if one.file == f"refused/{program.name}"]
-    assert unexpected(text, here, checker) == []
-
-
-OPENED = {
-    "a replacement needs no reason": (
-        "footprint_core/outcomes.py",
-        "def allow(value: T, /, *, why: str) -> Allow[T]: ...",
-        "def allow(value: T, /, *, why: str | None = None) -> Allow[T]: ...",
+OPENED: dict[str, Opened] = {
+    "a replacement needs no reason": Opened(
+        Change(
+            "footprint_core/outcomes.py",
+            "def allow(value: T, /, *, why: str) -> Allow[T]: ...",
+            "def allow(value: T, /, *, why: str | None = None) -> Allow[T]: ...",
+        ),
         "replacements",
         [
             'return allow({"amount": 1})',
@@ -89,10 +79,12 @@ OPENED = {
             'return allow({"amount": 1}, why=None)',
         ],
     ),
-    "a question can come too late": (
-        "footprint_core/outcomes.py",
-        "ToolResultOutcome: TypeAlias = Allow[object] | Deny",
-        "ToolResultOutcome: TypeAlias = Allow[object] | Deny | Ask",
+    "a question can come too late": Opened(
+        Change(
+            "footprint_core/outcomes.py",
+            "ToolResultOutcome: TypeAlias = Allow[object] | Deny",
+            "ToolResultOutcome: TypeAlias = Allow[object] | Deny | Ask",
+        ),
         "late_questions",
         [
             'return ask("Was that right?")',
@@ -101,10 +93,12 @@ OPENED = {
             "a_result_rule: ToolResultRule = Asking()",
         ],
     ),
-    "anything can stand for a message": (
-        "footprint_core/outcomes.py",
-        "MessageOutcome: TypeAlias = Allow[str] | Deny",
-        "MessageOutcome: TypeAlias = Allow[object] | Deny",
+    "anything can stand for a message": Opened(
+        Change(
+            "footprint_core/outcomes.py",
+            "MessageOutcome: TypeAlias = Allow[str] | Deny",
+            "MessageOutcome: TypeAlias = Allow[object] | Deny",
+        ),
         "replacements",
         [
             'return allow({"content": "hello"}, why="shorter")',
@@ -112,35 +106,72 @@ OPENED = {
             '@on_message("decorated-message")',
         ],
     ),
-    "an arm can be subclassed": (
-        "footprint_core/outcomes.py",
-        "@final\nclass Allow(",
-        "class Allow(",
+    "an arm can be subclassed": Opened(
+        Change(
+            "footprint_core/outcomes.py",
+            "@final\nclass Allow(",
+            "class Allow(",
+        ),
         "arms",
         ["class Result(Allow[ToolArgs], frozen=True):"],
     ),
-    "an arm can be changed": (
-        "footprint_core/outcomes.py",
-        "class Ask(msgspec.Struct, frozen=True, kw_only=True):",
-        "class Ask(msgspec.Struct, kw_only=True):",
+    "an arm can be changed": Opened(
+        Change(
+            "footprint_core/outcomes.py",
+            "class Ask(msgspec.Struct, frozen=True, kw_only=True):",
+            "class Ask(msgspec.Struct, kw_only=True):",
+        ),
         "arms",
         ["asked.detail = None"],
     ),
-    "a rule may answer anything": (
-        "footprint_core/middleware.py",
-        "def on_tool_call(self, call: ToolCallContext, /) -> ToolOutcome | Awaitable[ToolOutcome]:",
-        "def on_tool_call(self, call: ToolCallContext, /) -> object:",
+    "a rule may answer anything": Opened(
+        Change(
+            "footprint_core/middleware.py",
+            "def on_tool_call(self, call: ToolCallContext, /) -> ToolOutcome | Awaitable[ToolOutcome]:",
+            "def on_tool_call(self, call: ToolCallContext, /) -> object:",
+        ),
         "fabricated_results",
         ["a_call_rule: ToolCallRule = Answering()"],
     ),
 }
 
+AS_IT_IS = "as it is"
+PROJECTS = {
+    AS_IT_IS: Project(("accepted", "refused")),
+    **{name: Project((f"refused/{one.program}.py",), one.change) for name, one in OPENED.items()},
+}
 
-@pytest.mark.parametrize("opened", OPENED)
-def test_a_door_that_is_opened_is_noticed_by_name(opened: str, checker: str, root: Path) -> None:
-    file, old, new, program, accepted = OPENED[opened]
-    path = f"refused/{program}.py"
-    with changed(root, file, old, new):
-        findings = [one for one in CHECKERS[checker](root, path) if one.file == path]
-    wrong = unexpected((root / path).read_text(encoding="utf-8"), findings, checker)
-    assert [line for line in wrong if line.startswith("accepted: ")] == [f"accepted: {a}" for a in accepted]
+
+@pytest.fixture(scope="module")
+def said(checker: str, root: Path) -> dict[str, list[Finding]]:
+    return check(checker, root, PROJECTS)
+
+
+@pytest.mark.parametrize("program", ACCEPTED, ids=lambda path: path.stem)
+def test_an_accepted_program_does_what_it_says(program: Path) -> None:
+    runpy.run_path(str(program), run_name="__main__")
+
+
+def test_every_accepted_program_is_accepted(said: dict[str, list[Finding]]) -> None:
+    assert [one for one in said[AS_IT_IS] if one.file.startswith("accepted/")] == []
+
+
+@pytest.mark.parametrize("program", REFUSED, ids=lambda path: path.stem)
+def test_a_refused_program_is_refused_at_its_marked_lines_and_nowhere_else(
+    program: Path, checker: str, said: dict[str, list[Finding]]
+) -> None:
+    text = program.read_text(encoding="utf-8")
+    assert marks(text)
+    here = [one for one in said[AS_IT_IS] if one.file == f"refused/{program.name}"]
+    assert unexpected(text, here, checker) == []
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_what_passes_that_must_not_is_named(name: str, checker: str, said: dict[str, list[Finding]]) -> None:
+    opened = OPENED[name]
+    path = f"refused/{opened.program}.py"
+    text = (PROGRAMS / path).read_text(encoding="utf-8")
+    wrong = unexpected(text, [one for one in said[name] if one.file == path], checker)
+    assert [w for w in wrong if w.startswith("accepted: ")] == [
+        f"accepted: {line}" for line in opened.passing
+    ]

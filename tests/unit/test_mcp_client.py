@@ -405,7 +405,7 @@ def test_calls_of_several_conversations_share_one_session(mode: Dialect) -> None
 
 
 @DIALECTS
-def test_what_the_block_raises_leaves_it_bare(mode: Dialect) -> None:
+def test_what_the_block_raises_leaves_it_bare(mode: Dialect, caplog: pytest.LogCaptureFixture) -> None:
     shut = on_message("shut")(lambda _: deny("closed"))
 
     async def story() -> None:
@@ -415,6 +415,8 @@ def test_what_the_block_raises_leaves_it_bare(mode: Dialect) -> None:
 
     with pytest.raises(MessageDeniedError, match="closed"):
         run(story())
+    # And the session closed in good order.
+    assert [record for record in caplog.records if record.name == "footprint"] == []
 
 
 @DIALECTS

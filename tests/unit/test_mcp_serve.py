@@ -74,7 +74,7 @@ async def served(serving: McpServing, name: str, args: dict[str, Any] | None = N
         return read(await client.call_tool(name, args))
 
 
-class Run:
+class Kept:
     """A ledger that knows the runs it has."""
 
     def __init__(self) -> None:
@@ -238,7 +238,7 @@ def test_the_rules_of_an_agent_do_not_travel_with_a_tool() -> None:
 
 
 def test_rows_and_events_of_a_served_call_are_those_of_an_agents_call() -> None:
-    ledger, seen, watching = Run(), Seen(), Seen("agent's")
+    ledger, seen, watching = Kept(), Seen(), Seen("agent's")
     rule = Ceiling()
     serving = mcp_serve(name="desk", tools=[refund], tool_middleware=[rule], ledger=ledger, watch=[seen])
     assert run(served(serving, "refund", {"amount": 5})) == (False, '{"checked":{"amount":5,"to":"card"}}')
@@ -317,7 +317,7 @@ def test_wrong_arguments_are_answered_by_path_and_type() -> None:
 
 @DIALECTS
 def test_a_tool_of_another_server_keeps_its_source_whatever_a_client_says(mode: Dialect) -> None:
-    ledger, rule = Run(), Ceiling()
+    ledger, rule = Kept(), Ceiling()
     origin = mcp_serve(name="origin", tools=[tool(name="far", schema={})(lambda args: "from afar")])
 
     async def story() -> None:
@@ -387,7 +387,7 @@ def test_what_cannot_be_served_is_refused_at_once(
 
 @DIALECTS
 def test_an_unknown_tool_is_an_error_that_names_it_and_meets_no_rule(mode: Dialect) -> None:
-    rule, ledger, seen = Ceiling(), Run(), Seen()
+    rule, ledger, seen = Ceiling(), Kept(), Seen()
     serving = mcp_serve(name="desk", tools=[refund], tool_middleware=[rule], ledger=ledger, watch=[seen])
 
     async def story() -> None:
@@ -400,7 +400,7 @@ def test_an_unknown_tool_is_an_error_that_names_it_and_meets_no_rule(mode: Diale
     assert (rule.calls, ledger.runs, seen.events) == ([], [], [])
 
 
-class Full(Run):
+class Full(Kept):
     """A ledger that takes no appends, after so many."""
 
     def __init__(self, takes: int) -> None:
@@ -540,7 +540,7 @@ def by_hand() -> Server[Any]:
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 def test_without_rules_the_bytes_are_those_of_a_server_without_governance(mode: str) -> None:
     say = tool(name="say", schema={})(lambda args: args.get("text"))
-    governed = mcp_serve(name="desk", tools=[refund, breaks, say], ledger=Run(), watch=[Seen()]).server
+    governed = mcp_serve(name="desk", tools=[refund, breaks, say], ledger=Kept(), watch=[Seen()]).server
 
     async def bytes_of(server: Server[Any]) -> list[bytes]:
         passed: list[bytes] = []
@@ -571,7 +571,7 @@ async def calling(serving: McpServing, mode: Dialect, name: str) -> AsyncIterato
 
 @DIALECTS
 def test_a_client_that_cancels_ends_an_async_tool_and_the_end_is_on_record(mode: Dialect) -> None:
-    ledger = Run()
+    ledger = Kept()
 
     async def story() -> None:
         entered, left = asyncio.Event(), asyncio.Event()
@@ -596,7 +596,7 @@ def test_a_client_that_cancels_ends_an_async_tool_and_the_end_is_on_record(mode:
 
 @DIALECTS
 def test_a_client_that_cancels_is_not_the_end_of_a_tool_in_a_thread(mode: Dialect) -> None:
-    ledger = Run()
+    ledger = Kept()
     may_end = threading.Event()
 
     async def story() -> None:
@@ -655,7 +655,7 @@ def test_a_server_says_how_its_watchers_do_and_closes_what_it_was_given() -> Non
         def on_event(self, event: Any, /) -> None:
             raise LookupError
 
-    ledger = Run()
+    ledger = Kept()
 
     async def story() -> None:
         async with mcp_serve(name="desk", tools=[refund], ledger=ledger, watch=[Breaking()]) as serving:
@@ -669,7 +669,7 @@ def test_a_server_says_how_its_watchers_do_and_closes_what_it_was_given() -> Non
 
 
 def test_a_served_run_says_that_no_model_asked() -> None:
-    ledger = Run()
+    ledger = Kept()
     run(served(mcp_serve(name="desk", tools=[refund], ledger=ledger), "refund", {"amount": 1}))
     (configured,) = ledger.facts(RunConfigured)
     assert (configured.agent_name, configured.provider, configured.model) == ("desk", "mcp", "none")

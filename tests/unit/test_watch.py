@@ -9,11 +9,23 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from footprint_core import BuilderError, ReentrantCallError, Scope, allow, before_tool, deny, on_message
+from footprint_core import (
+    BuilderError,
+    ReentrantCallError,
+    Scope,
+    after_tool,
+    allow,
+    before_tool,
+    deny,
+    on_message,
+    sliding_window,
+)
 from footprint_core.events import (
     EVENTS,
     AgentConfigured,
+    ContextEvicted,
     ContextInjected,
+    DecisionFiled,
     Event,
     ObserverError,
     SlotComposed,
@@ -21,6 +33,7 @@ from footprint_core.events import (
 )
 from footprint_core.facts import TraceRef
 from footprint_core.providers import call, reply
+from footprint_core.watch.listener import Runs
 from story import Seen, answered, describe, run
 
 REPLIES = [reply(calls=[call("1", "look", {"q": "x"})]), reply(text="done")]
@@ -47,6 +60,8 @@ def test_a_watcher_that_raises_is_reported_once_and_harms_nobody(caplog: pytest.
     assert [(r.watcher, r.error_class, r.event, r.count) for r in reports] == [
         ("fragile", "RuntimeError", "agent.run_configured", 1)
     ]
+    assert seen.types[:2] == ["agent.run_configured", "observer.error"]
+    assert reports[0].sequence == seen.events[0].sequence
     assert not fragile.of(ObserverError)
     assert [e for e in seen.events if not isinstance(e, ObserverError)] == fragile.events
     health = agent.health().watchers
@@ -99,6 +114,29 @@ def test_watching_changes_no_request_no_row_and_no_answer() -> None:
         (r.middleware, r.outcome, r.position) for r in two.decisions
     ]
     assert bare_model.requests == watched_model.requests
+
+
+def test_each_of_the_five_moments_tells_that_it_decided() -> None:
+    seen = Seen()
+    act: Any = {
+        "input": [on_message("in")(lambda _: allow())],
+        "before_tool": [before_tool("before")(lambda _: allow())],
+        "after_tool": [after_tool("after")(lambda _: allow())],
+        "window": sliding_window(keep_recent_turns=1),
+        "output": [on_message("out")(lambda _: allow())],
+    }
+    replies = [*REPLIES, reply(text="again"), reply(text="and again")]
+    agent = describe(replies, look, act=act, watch=[seen], keep_last_tool_results=0)[0].build()
+
+    async def story() -> None:
+        await agent.run("one")
+        await agent.follow_up("two")
+        await agent.follow_up("three")
+
+    run(story())
+    told = {event.moment for event in seen.of(DecisionFiled)}
+    assert told == {"input", "before-tool", "after-tool", "output"}
+    assert seen.of(ContextEvicted)
 
 
 def test_sequences_are_positions_and_times_never_step_back() -> None:
@@ -162,15 +200,117 @@ def test_enclosing_is_entered_around_exactly_the_model_call_and_the_tool_body() 
     assert said == ["in model 1 None", "out", "in tool 1 1", "body", "out", "in model 2 None", "out"]
 
 
-def test_an_enclosing_that_raises_harms_nothing() -> None:
+@pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError, GeneratorExit])
+@pytest.mark.parametrize("when", ["made", "entered", "left"])
+def test_an_enclosing_that_raises_harms_nothing_and_is_reported_once(
+    error: type[BaseException], when: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Around(nullcontext[None]):
+        def __enter__(self) -> None:
+            if when == "entered":
+                raise error
+
+        def __exit__(self, *_: object) -> None:
+            if when == "left":
+                raise error
+
     class Breaks(Seen):
         def enclose(self, scope: Scope, /) -> AbstractContextManager[None]:
-            raise RuntimeError
+            if when == "made":
+                raise error
+            return Around()
 
-    builder, _ = describe(REPLIES, look, watch=[Breaks()])
+    breaks, seen = Breaks("breaks"), Seen("seen")
+    builder, _ = describe(REPLIES, look, watch=[breaks, seen])
     agent = builder.build()
     assert answered(run(agent.run("go"))).text == "done"
     assert agent.health().watchers[0].failures == 3
+    assert [(r.watcher, r.error_class, r.event, r.count) for r in seen.of(ObserverError)] == [
+        ("breaks", error.__name__, "enclose", 1)
+    ]
+    assert not breaks.of(ObserverError)
+    assert [r.getMessage() for r in caplog.records] == [
+        f"The watcher breaks raised {error.__name__} in enclose."
+    ]
+
+
+def test_a_correlation_that_raises_is_reported_and_the_next_watcher_is_asked() -> None:
+    from footprint_core import AskPause, ask
+
+    class Breaks(Seen):
+        def correlation(self, run_id: str, segment: int, /) -> TraceRef:
+            raise asyncio.CancelledError
+
+    class Gives(Seen):
+        def correlation(self, run_id: str, segment: int, /) -> TraceRef:
+            return TraceRef(trace_id="a" * 32, span_id="b" * 16)
+
+    gives = Gives("gives")
+    act: Any = {"before_tool": [before_tool("asks")(lambda _: ask("may I?"))]}
+    builder, _ = describe(REPLIES, look, act=act, watch=[Breaks("breaks"), gives])
+    pause = run(builder.build().run("go"))
+    assert isinstance(pause, AskPause)
+    assert pause.checkpoint["trace"] == ["a" * 32, "b" * 16]
+    assert [(r.watcher, r.event) for r in gives.of(ObserverError)] == [("breaks", "correlation")]
+    assert gives.types[0] == "agent.run_configured"
+
+
+def test_what_is_still_to_be_reported_comes_before_the_end_of_a_segment() -> None:
+    class Breaks(Seen):
+        def correlation(self, run_id: str, segment: int, /) -> TraceRef:
+            raise RuntimeError
+
+    async def cancels(_: object) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    seen = Seen("seen")
+    act: Any = {"input": [on_message("cancels")(cancels)]}
+    builder, _ = describe(REPLIES, look, act=act, watch=[Breaks("breaks"), seen])
+
+    async def story() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.ensure_future(builder.build().run("go"))
+
+    run(story())
+    assert seen.types == ["agent.run_configured", "observer.error", "agent.turn_end"]
+
+
+def test_two_that_fail_at_one_event_are_both_reported_behind_it() -> None:
+    first, second, seen = Fragile("first"), Fragile("second"), Seen("seen")
+    builder, _ = describe(REPLIES, look, watch=[first, second, seen])
+    run(builder.build().run("go"))
+    assert seen.types[:3] == ["agent.run_configured", "observer.error", "observer.error"]
+    assert [report.watcher for report in seen.of(ObserverError)] == ["first", "second"]
+    assert [report.watcher for report in second.of(ObserverError)] == ["first"]
+    assert [report.watcher for report in first.of(ObserverError)] == ["second"]
+
+
+def test_who_fails_first_at_a_report_is_reported_at_its_next_failure() -> None:
+    class Cautious(Seen):
+        def on_event(self, event: Event, /) -> None:
+            super().on_event(event)
+            if event.type in {"observer.error", "agent.turn_start"}:
+                raise RuntimeError
+
+    seen = Seen("seen")
+    builder, _ = describe(REPLIES, look, watch=[Fragile("fragile"), Cautious("cautious"), seen])
+    run(builder.build().run("go"))
+    assert [(r.watcher, r.event, r.count) for r in seen.of(ObserverError)] == [
+        ("fragile", "agent.run_configured", 1),
+        ("cautious", "agent.turn_start", 2),
+    ]
+
+
+def test_which_runs_a_failure_was_reported_in_is_forgotten_in_the_end() -> None:
+    runs = Runs()
+    assert runs.first("oldest")
+    assert not runs.first("oldest")
+    assert all(runs.first(str(number)) for number in range(5000))
+    assert not runs.first("4999")
+    assert runs.first("oldest")
 
 
 def test_no_event_carries_a_value() -> None:
@@ -222,10 +362,31 @@ def test_a_watcher_nobody_could_tell_anything_is_refused() -> None:
         async def on_event(self, event: Event, /) -> None:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
             super().on_event(event)
 
-    odd: list[Any] = [Awaited("awaited"), type("Class", (Seen,), {"id": "class"})]
+    class Called:
+        async def __call__(self, event: Event) -> None:
+            raise AssertionError(event)
+
+    deaf: Any = type("Deaf", (), {"id": "deaf"})()
+    told: Any = Seen("told")
+    stubborn: Any = Seen("stubborn")
+    told.on_event = Called()
+    stubborn.on_event = None
+    odd: list[Any] = [Awaited("awaited"), type("Class", (Seen,), {"id": "class"}), deaf, told, stubborn]
+    agent = describe(REPLIES, look)[0].build()
     for watcher in odd:
         with pytest.raises(BuilderError, match="on_event"):
             describe(REPLIES, look, watch=[watcher])[0].build()
+        with pytest.raises(BuilderError, match="on_event"):
+            agent.attach(watcher)
+    numbered: Any = Seen("")
+    numbered.id = 3
+    nameless: list[Any] = [Seen(" "), Seen(""), object(), numbered]
+    for watcher in nameless:
+        with pytest.raises(BuilderError, match="give it a non-blank `id`"):
+            describe(REPLIES, look, watch=[watcher])[0].build()
+        with pytest.raises(BuilderError, match="give it a non-blank `id`"):
+            agent.attach(watcher)
+    assert agent.health().watchers == ()
 
 
 def test_a_correlation_that_is_none_is_ignored() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from footprint_core import (
     AssistantMessage,
     MemoryLedger,
@@ -14,9 +16,11 @@ from footprint_core import (
     WindowPlan,
     WindowView,
     sliding_window,
+    summarize_oldest,
+    token_budget,
 )
 from footprint_core.facts import Refusal, WindowVisited
-from footprint_core.providers import call, reply
+from footprint_core.providers import Scripted, call, reply
 from footprint_core.window.record import dropped
 from story import answered, describe, run
 
@@ -193,3 +197,66 @@ def test_a_batch_is_one_pin_and_a_new_request_releases_what_came_before() -> Non
     (later,) = (e.fact for e in ledger.entries(second) if isinstance(e.fact, WindowVisited))
     assert later.pinned == ()
     assert later.dropped_observations == ("read", "a", "b", "tap")
+
+
+def _strategies() -> list[Any]:
+    summarizer = Scripted([reply(text="short")] * 99)
+    return [
+        sliding_window(keep_recent_turns=2),
+        token_budget(threshold_tokens=5, keep_recent_turns=1),
+        summarize_oldest(threshold_tokens=5, keep_recent_turns=1, summarizer=summarizer, model="small"),
+    ]
+
+
+@pytest.mark.parametrize("pins", [0, 1, 2])
+@pytest.mark.parametrize("strategy", _strategies(), ids=lambda strategy: strategy.name)
+def test_no_request_holds_a_result_without_its_call_or_misses_what_is_asked(strategy: Any, pins: int) -> None:
+    def batch(turn: int, size: int) -> Any:
+        names = ("read", "tap")
+        return reply(
+            calls=[call(f"{turn}-{i}", names[i % 2], {("page", "n")[i % 2]: i}) for i in range(size)]
+        )
+
+    sizes = [1, 3, 2, 1, 4, 1, 1, 2]
+    script = [batch(turn, size) for turn, size in enumerate(sizes)]
+    builder, model = describe(
+        [*script, reply(text="a"), *script, reply(text="b")], read, tap, keep_last_tool_results=pins
+    )
+    agent = builder.window(strategy).build()
+
+    async def story() -> None:
+        await agent.run("first")
+        await agent.follow_up("second")
+
+    run(story())
+    for number, request in enumerate(model.requests):
+        said = [m for m in request.messages if isinstance(m, UserMessage)]
+        assert [m.text for m in said if m.kind == "request"][-1] == ("first", "second")[number > len(sizes)]
+        assert sum(m.kind == "notice" for m in said) <= 1
+        assert request.messages[0].role == "user"
+        waiting: list[str] = []
+        for message in request.messages:
+            if isinstance(message, ToolMessage):
+                assert message.call_id == waiting.pop(0)
+                continue
+            assert not waiting
+            waiting = [c.id for c in message.calls] if isinstance(message, AssistantMessage) else []
+        assert not waiting
+    assert min(len(r.messages) for r in model.requests[5:]) < 12
+
+
+@pytest.mark.parametrize("strategy", _strategies(), ids=lambda strategy: strategy.name)
+def test_a_strategy_that_does_not_engage_looks_at_no_message(strategy: Any) -> None:
+    unread: Any = None
+    view = WindowView(
+        messages=unread,
+        turn_count=2,
+        iteration=2,
+        provider="p",
+        last_input_tokens=5,
+        last_output_tokens=1,
+        usage_reported=True,
+        keep_last_tool_results=2,
+        stand_down=False,
+    )
+    assert strategy.plan(view) is None

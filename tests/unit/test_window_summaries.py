@@ -234,6 +234,17 @@ def test_it_is_asked_for_again_when_the_span_has_grown() -> None:
     summarizer.assert_used()
 
 
+def test_what_was_refused_is_forgotten_when_other_messages_stand_in_its_place() -> None:
+    ledger = MemoryLedger()
+    batch = reply(calls=[call("a", "read", {"page": 1}), call("b", "read", {"page": 2})], usage=OVER)
+    summarizer = Scripted([reply(text="x" * 9000), reply(text="short"), reply(text="shorter")])
+    builder, _ = describe([batch, *reading(3)], read, ledger=ledger, keep_last_tool_results=0)
+    outcome = answered(run(builder.window(folding(summarizer)).build().run("go")))
+    visits = visits_of(ledger, outcome.run_id)
+    assert [v.refused_span for v in visits] == [None, (1, 4), None, None]
+    assert [v.removed for v in visits] == [(), (), (1, 2, 3, 4, 5), (1, 2, 3)]
+
+
 def test_a_span_that_is_only_an_earlier_summary_is_left_alone_until_the_pin_behind_it_stands_down() -> None:
     ledger = MemoryLedger()
 
@@ -321,6 +332,8 @@ def test_a_cancellation_while_it_writes_ends_the_run() -> None:
     facts = [e.fact for e in ledger.entries(agent.last_run_id)]
     assert isinstance(facts[-1], SegmentEnded)
     assert facts[-1].outcome == "cancelled"
+    # That it was stopped is no failure of the summarizer's.
+    assert [v.error_class for v in visits_of(ledger, agent.last_run_id)] == [None]
 
 
 def test_everything_noted_is_durable_before_the_summarizer_is_asked() -> None:

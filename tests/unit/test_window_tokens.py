@@ -127,6 +127,12 @@ def test_a_provider_that_counts_nothing_ends_the_run_by_name(replies: list[Compl
     assert len(model.requests) == len(replies) - 1
 
 
+def test_a_call_that_read_nothing_and_wrote_something_was_counted() -> None:
+    odd = reply(calls=[call("w", "read", {"page": 1})], usage=Usage(input=0, output=5))
+    _, visits, _ = story([odd, reply(text="done")])
+    assert visits == []
+
+
 def test_without_a_second_call_nothing_is_measured() -> None:
     builder, _ = describe([reply(text="hi", usage=None)])
     assert answered(run(builder.window(token_budget(threshold_tokens=1)).build().run("go"))).text == "hi"
