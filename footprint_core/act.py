@@ -7,8 +7,8 @@ where nobody runs one.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import Any, TypeAlias, TypedDict, assert_never, cast, get_args
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias, TypedDict, assert_never, cast, get_args
 
 import msgspec
 
@@ -146,7 +146,7 @@ def _buckets() -> dict[str, list[str]]:
     return found
 
 
-def refuse_unknown_keys(given: dict[str, Any]) -> None:
+def refuse_unknown_keys(given: Iterable[str]) -> None:
     """Refuse a key that is no moment, by name.
 
     Raises:

@@ -40,10 +40,13 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         watchers: Those that are attached, in the order they are told.
         subscribers: The functions that subscribed, together with those that subscribed to the same.
+        threads_left_behind: Threads of this process in which a rule whose timeout passed still runs. At 32
+            of them no plain rule with a timeout is asked any more, which counts as a denial.
     """
 
     watchers: tuple[WatcherHealth, ...]
     subscribers: tuple[WatcherHealth, ...] = ()
+    threads_left_behind: int = 0
 
 
 class Agent:
@@ -186,9 +189,13 @@ class Agent:
         return self._spec.bus.subscribe(event, fn)
 
     def health(self) -> Health:
-        """How the watchers and the subscribers do."""
+        """How the watchers and the subscribers do, and how many rules did not keep their timeout."""
         bus = self._spec.bus
-        return Health(watchers=bus.health(), subscribers=bus.subscribers_health())
+        return Health(
+            watchers=bus.health(),
+            subscribers=bus.subscribers_health(),
+            threads_left_behind=THREADS.left_behind,
+        )
 
     async def close(self, *, timeout: float = _CLOSE_SECONDS) -> None:
         """Close the recorders within `timeout` seconds, then the ledger. Closing twice is harmless."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Unpack, cast
+from typing import Unpack, cast
 
 from footprint_core import plain
 from footprint_core.act import ActOptions, ResolvedAct, refuse_unknown_keys, resolve_act
 from footprint_core.agent import Agent
-from footprint_core.chain.links import Link, Rule, chains, link
+from footprint_core.chain.links import Link, chains, link
 from footprint_core.credentials import CredentialProvider, credential_provider
 from footprint_core.errors import ActTwiceError, BuilderError, MissingHookError, ShadowedToolError
 from footprint_core.ledger import Ledger
 from footprint_core.memory import MemoryLedger
+from footprint_core.middleware import MessageRule, ToolCallRule, ToolResultRule
 from footprint_core.output_schema import Shape, shape_of
 from footprint_core.permission import PermissionChecker, permission_checker
 from footprint_core.providers.port import Provider
@@ -122,9 +123,8 @@ class AgentBuilder:
                 ".act() is called once; add more rules with .tool_middleware() and .message_middleware(), "
                 "a window with .window()."
             )
-        given: dict[str, Any] = dict(options)
-        refuse_unknown_keys(given)
-        resolved = resolve_act(**given)
+        refuse_unknown_keys(options)
+        resolved = resolve_act(**options)
         if resolved.window is not None:
             self._refuse_second_window(".act(window=...)")
         chains([*resolved.tool_links(), *self._tool_rules], [*resolved.message_links(), *self._message_rules])
@@ -133,7 +133,7 @@ class AgentBuilder:
             self._window = (resolved.window, ".act(window=...)")
         return self
 
-    def tool_middleware(self, *rules: Rule) -> AgentBuilder:
+    def tool_middleware(self, *rules: ToolCallRule | ToolResultRule) -> AgentBuilder:
         """Add rules to the tool chain, closest to the tool.
 
         Raises:
@@ -149,7 +149,7 @@ class AgentBuilder:
         self._tool_rules.extend(links)
         return self
 
-    def message_middleware(self, *rules: Rule) -> AgentBuilder:
+    def message_middleware(self, *rules: MessageRule) -> AgentBuilder:
         """Add rules to the message chain; they are asked at input and at output.
 
         Raises:

@@ -13,6 +13,19 @@ def _current() -> asyncio.Task[object] | None:
         return None
 
 
+async def arrive() -> None:
+    """Let a cancellation that is on its way to this task arrive now.
+
+    One that came before something began would count as an old one there, and be lost.
+
+    Raises:
+        asyncio.CancelledError: There was one.
+    """
+    task = _current()
+    if task is not None and task.cancelling():
+        await asyncio.sleep(0)
+
+
 class Cancellation:
     """The cancellation of the task that made this, as far as it came since then.
 

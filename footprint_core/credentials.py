@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from typing import Protocol
+from typing import Protocol, cast, final
 
 import msgspec
 
@@ -12,19 +12,35 @@ from footprint_core.errors import BuilderError
 from footprint_core.plain import Json
 
 
+@final
 class Credential:
-    """A secret for one service.
+    """A secret for one service. It does not change: what a tool gives back is searched for it.
 
     Attributes:
         kind: What it is, for example `bearer`; events say it.
         secret: The secret. A tool's context is the only place that has it.
+
+    Raises:
+        TypeError: One of them is no text.
     """
 
-    __slots__ = ("kind", "secret")
+    __slots__ = ("_kind", "_secret")
 
     def __init__(self, *, kind: str, secret: str) -> None:
-        self.kind = kind
-        self.secret = secret
+        if not all(isinstance(text, str) for text in cast("tuple[object, ...]", (kind, secret))):
+            raise TypeError("A credential's kind and secret are texts; give it two.")
+        self._kind = kind
+        self._secret = secret
+
+    @property
+    def kind(self) -> str:
+        """What it is; events say it."""
+        return self._kind
+
+    @property
+    def secret(self) -> str:
+        """The secret."""
+        return self._secret
 
     def __repr__(self) -> str:
         # A repr ends up in logs and in the texts of errors.

@@ -175,7 +175,7 @@ class MessageDeniedError(RunError):
 
     def __init__(self, *, reason: str, phase: Literal["input", "output"], middleware: str) -> None:
         self.reason = reason
-        self.phase = phase
+        self.phase: Literal["input", "output"] = phase
         self.middleware = middleware
         what = "message" if phase == "input" else "answer"
         super().__init__(f"The rule {middleware} refused the {what} at {phase}: {reason}")
@@ -218,7 +218,7 @@ class OutputSchemaError(RunError):
     """
 
     def __init__(self, *, stage: Literal["json-parse", "schema-validate"]) -> None:
-        self.stage = stage
+        self.stage: Literal["json-parse", "schema-validate"] = stage
         super().__init__(
             f"The answer failed its schema at {stage}; look at the run, allow retries, or mend the prompt."
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Protocol, final
+from typing import Protocol, cast, final
 
 import msgspec
 
@@ -77,10 +77,10 @@ class PermissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
         if role not in roles:
             known = ", ".join(map(repr, roles)) or "none"
             raise BuilderError(f"There is no role {role!r}; the roles are {known}.")
-        tools = roles[role]
-        if isinstance(tools, str):
-            raise BuilderError(f"The tools of the role {role!r} are one text; give a list of names.")
-        return cls(name=name, role=role, allowed=frozenset(tools))
+        allowed = _names(roles[role])
+        if allowed is None:
+            raise BuilderError(f"The tools of the role {role!r} are no list of names; give one.")
+        return cls(name=name, role=role, allowed=allowed)
 
     def permits(self, tool_name: str, /) -> bool:
         """Whether the active role may call a tool."""
@@ -91,6 +91,18 @@ class PermissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
         if self.permits(call.tool_name):
             return Permission(result="allow")
         return Permission(result="deny", rationale=f"the role {self.role} may not call it")
+
+
+def _names(given: object) -> frozenset[str] | None:
+    """The names of a list; None when it is none. One text would pass for a list of its letters."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return None
+    found: set[str] = set()
+    for name in cast("Iterable[object]", given):
+        if not isinstance(name, str):
+            return None
+        found.add(name)
+    return frozenset(found)
 
 
 def gated_tools(

@@ -90,7 +90,11 @@ class _Detaching:
         if isinstance(value, str):
             return _text(str.__str__(value))
         dump = getattr(value, "model_dump", None)
-        built = dump(mode="json") if callable(dump) else msgspec.to_builtins(value)
+        if callable(dump):
+            built = dump(mode="json")
+        else:
+            # A dataclass can hold what msgspec does not know, a pydantic model for example.
+            built = msgspec.to_builtins(value, enc_hook=lambda inner: self.value(inner, depth + 1))
         return self._lose(value) if type(built) is type(value) else self.value(built, depth + 1)
 
     def _key(self, key: object) -> str:
@@ -116,11 +120,17 @@ def lost_at(value: object) -> tuple[str, str] | None:
     """The dotted path to the first thing JSON cannot hold, and its type; None when there is none."""
     if examine(value)[1]:
         return None
-    for key, item in _parts(value):
-        if (lost := lost_at(item)) is not None:
-            path, kind = lost
-            return f"{key}.{path}" if path != _TOP else str(key), kind
-    return _TOP, type(value).__name__
+    path: list[str] = []
+    met: set[int] = set()
+    # One step down at a time, into the first part that JSON cannot hold; a container may hold itself.
+    while id(value) not in met:
+        met.add(id(value))
+        lost = next(((key, item) for key, item in _parts(value) if not examine(item)[1]), None)
+        if lost is None:
+            break
+        path.append(str(lost[0]))
+        value = lost[1]
+    return ".".join(path) or "its top", type(value).__name__
 
 
 def _parts(value: object) -> list[tuple[object, object]]:
@@ -131,9 +141,6 @@ def _parts(value: object) -> list[tuple[object, object]]:
     if isinstance(value, tuple):
         return list(enumerate(cast("tuple[object, ...]", value)))
     return []
-
-
-_TOP = "its top"
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Json]]:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, assert_never, cast
 
 from footprint_core import plain
+from footprint_core.cancellation import arrive
 from footprint_core.commit import Writer
 from footprint_core.decisions import Decision
 from footprint_core.errors import (
@@ -182,6 +183,7 @@ class Session:
             )
         self._busy = True
         try:
+            await arrive()
             return await begin()
         finally:
             self._busy = False

@@ -22,7 +22,7 @@ Settled: TypeAlias = tuple[object, BaseException | None]
 """What a function returned, or what it raised."""
 
 MAX_LEFT_BEHIND: Final = 32
-"""Threads left behind at which nothing more is begun that might leave another one."""
+"""How many threads may be left behind; a rule that needs one more is a denial until one has ended."""
 
 _Jobs: TypeAlias = "queue.SimpleQueue[Callable[[], Job]]"
 
@@ -61,7 +61,7 @@ class Threads:
         """
         ended = left = False
 
-        def watched() -> object:
+        def _watched() -> object:
             nonlocal ended
             try:
                 return function()
@@ -71,7 +71,7 @@ class Threads:
                     if left:
                         self._left_behind -= 1
 
-        done = self._begin(watched)
+        done = self._begin(_watched)
         try:
             # No timeout around an await: that one works by cancelling, and could be taken for the caller's.
             await asyncio.wait((done,), timeout=seconds)

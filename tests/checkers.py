@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = ROOT / "tests" / "typing"
 
@@ -39,6 +41,19 @@ class Finding(NamedTuple):
     line: int
     code: str
     message: str
+
+
+def home(factory: pytest.TempPathFactory) -> Path:
+    """Where the projects of this session stand; tests of several files share them."""
+    at = factory.getbasetemp() / "projects"
+    at.mkdir(exist_ok=True)
+    return at
+
+
+def installed(checker: str) -> str:
+    """A checker; the test is skipped where it is not installed."""
+    pytest.importorskip(checker, reason=f"{checker} comes with the dev extra")
+    return checker
 
 
 def folder(root: Path, name: str) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from types import CodeType, EllipsisType, FunctionType, MethodType
 from typing import Any, cast
 
@@ -60,6 +60,8 @@ def _function(function: FunctionType) -> bytes:
     )
 
 
+# An agent may be described anew for every request, and looks at each rule several times.
+@lru_cache(maxsize=256)
 def _code(code: CodeType) -> bytes:
     """Code without its name, its file and its lines: where it stands is no part of what it does."""
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from typing import Any, TypeAlias, cast, get_args, get_origin
+from typing import Any, Never, NoReturn, TypeAlias, cast, get_args, get_origin
 
 import msgspec
 
@@ -17,6 +17,7 @@ from footprint_core.chain.limit import Unanswered, answer_within
 from footprint_core.chain.links import Hook, Link
 from footprint_core.clock import is_seconds
 from footprint_core.decisions import AnswerKind
+from footprint_core.errors import OutcomeError
 from footprint_core.moments import LoopMoment
 from footprint_core.outcomes import (
     UNCHANGED,
@@ -159,7 +160,14 @@ def _raised(name: str, error: Exception) -> str:
     return f"The rule {name} failed: {text or type(error).__name__}"
 
 
-def _malformed(name: str, answer: Answer, moment: LoopMoment) -> str | None:
+def _unheard_of(answer: Never) -> NoReturn:
+    # An arm that was added to a union and nowhere else. Not `assert_never`: its text quotes what it is given.
+    raise OutcomeError(f"An answer of type {type(answer).__name__} is legal and means nothing; add its arm.")
+
+
+def _malformed(
+    name: str, answer: ToolOutcome | ToolResultOutcome | MessageOutcome, moment: LoopMoment
+) -> str | None:
     """Why a legal arm carries something illegal, or None."""
     match answer:
         case Allow(value=value):
@@ -168,6 +176,8 @@ def _malformed(name: str, answer: Answer, moment: LoopMoment) -> str | None:
             return None if _spoken(reason) else f"The rule {name} denied without a reason."
         case Ask():
             return _question(name, answer)
+        case _:
+            _unheard_of(answer)
 
 
 def _question(name: str, asked: Ask) -> str | None:

@@ -9,6 +9,8 @@ from footprint_core import plain
 from footprint_core.credentials import Credential, CredentialProvider, CredentialRequest
 from footprint_core.facts import CredentialAcquired, CredentialFailed, CredentialRequested
 from footprint_core.loop.turn import Taken, Turn
+from footprint_core.pause.signal import PauseSignal
+from footprint_core.threads import drop
 
 
 async def acquire(turn: Turn, taken: Taken, service: str) -> Credential | None:
@@ -55,6 +57,10 @@ async def _asked(
         given = cast("object", provider.credential(request))
         if inspect.isawaitable(given):
             given = cast("object", await given)
-    except Exception as error:  # noqa: BLE001 - a call without its credential is blocked
+    except (Exception, PauseSignal) as error:  # noqa: BLE001 - a call without its credential is blocked
+        # A tool alone may pause itself.
         return None, type(error).__name__
-    return given, None if isinstance(given, Credential) else type(given).__name__
+    if isinstance(given, Credential):
+        return given, None
+    drop(given)
+    return None, type(given).__name__

@@ -37,12 +37,10 @@ async def _gate_together(turn: Turn, start: int) -> None:
     """Walk the gates in call order, up to the first call that asks or halts; run what passed together."""
     ready: dict[int, Ready] = {}
     calls = turn.state.calls
-    # No rule is shown a result of the same batch.
-    history = turn.state.messages.first(len(turn.state.messages) - turn.state.answered)
     for index in range(start, len(calls)):
         gated: Ready | Settled | None = turn.held.get(index)
         if gated is None:
-            taken = take(turn, index, history=history)
+            taken = take(turn, index)
             gated = taken if isinstance(taken, Refusing) else await pass_gates(turn, taken)
             if isinstance(gated, Ready):
                 ready[index] = gated
@@ -53,7 +51,7 @@ async def _gate_together(turn: Turn, start: int) -> None:
     turn.held.update(await run_together(turn, ready))
 
 
-def take(turn: Turn, index: int, *, history: Messages | None = None) -> Taken | Refusing:
+def take(turn: Turn, index: int) -> Taken | Refusing:
     """Take up one call, unless it is none that could be decided about."""
     state = turn.state
     call = state.calls[index]
@@ -73,17 +71,18 @@ def take(turn: Turn, index: int, *, history: Messages | None = None) -> Taken | 
             "run; use a new id."
         )
         return Refusing(status="blocked", text=text, args={})
-    args = _decoded(call)
+    args = decoded(call)
     if not plain.is_object(args):
         text = (
             f"The arguments for {call.name} are not valid, so it was not run. (arguments): expected a "
             f"JSON object, got {plain.json_type(args)}."
         )
         return Refusing(status="invalid", text=text, args={}, issues=1)
-    return Taken(index=index, call=call, subject=subject_of(turn, call, history), args=args)
+    return Taken(index=index, call=call, subject=before_subject(turn, call), args=args)
 
 
-def _decoded(call: ToolCall) -> plain.Json:
+def decoded(call: ToolCall) -> plain.Json:
+    """The arguments as they are worked with; text when the model wrote none that is JSON."""
     text = call.args_json
     try:
         # What is nested deeper than anybody reads is cut, so that no walk over it can exhaust the stack.
@@ -113,12 +112,14 @@ async def settle(turn: Turn, taken: Taken | Refusing) -> Settled:
     return settled
 
 
-async def finish(turn: Turn, index: int, settled: Settled) -> Question | Halted | None:
-    """Answer a call with what it came to; a question stays open."""
+async def finish(
+    turn: Turn, index: int, settled: Settled, *, source: str | None = None
+) -> Question | Halted | None:
+    """Answer a call with what it came to; a question stays open. For `source` see `before_subject`."""
     call = turn.state.calls[index]
     match settled:
         case Ran():
-            await read_result(turn, call, subject_of(turn, call), settled)
+            await read_result(turn, call, _subject(turn, call, turn.state.messages, source), settled)
         case Refusing():
             answer_refused(turn, call, settled)
         case Question():
@@ -131,14 +132,29 @@ async def finish(turn: Turn, index: int, settled: Settled) -> Question | Halted 
     return None
 
 
-def subject_of(turn: Turn, call: ToolCall, history: Messages | None = None) -> Subject:
-    """What the rules are shown of a call."""
+def before_subject(turn: Turn, call: ToolCall, *, source: str | None = None) -> Subject:
+    """What is shown of a call to whoever decides before it runs.
+
+    Args:
+        turn: The segment.
+        call: The call.
+        source: Where its tool came from before a pause, for an agent that has lost it meanwhile.
+    """
+    messages = turn.state.messages
+    if turn.spec.parallel_tools:
+        # Calls that run together are decided about before any of them has a result; a pause between them
+        # changes nothing about that.
+        messages = messages.first(len(messages) - turn.state.answered)
+    return _subject(turn, call, messages, source)
+
+
+def _subject(turn: Turn, call: ToolCall, history: Messages, source: str | None) -> Subject:
     tool = turn.spec.tools.get(call.name)
     return Subject(
         tool_name=call.name,
-        tool_source=None if tool is None else tool.source,
+        tool_source=source if tool is None else tool.source,
         call_id=call.id,
         iteration=turn.state.iteration,
-        history=turn.state.messages if history is None else history,
+        history=history,
         identity=turn.identity,
     )

@@ -98,6 +98,8 @@ def _ask(taken: Taken, asked: Asked) -> Question:
 async def _behind_the_chain(turn: Turn, taken: Taken, *, approved: bool) -> Gated:
     name, args = taken.call.name, taken.args
     tool = turn.spec.tools.get(name)
+    # A tool's own checks and its consent run code of the application.
+    await turn.writer.cancellation.heed()
     if tool is None:
         text = f"There is no tool called {name}, so nothing was run; use one of the tools offered."
         return _refusing(taken, "unknown", text)

@@ -26,6 +26,7 @@ async def give_answer(turn: Turn) -> Answered | DeniedMessage | None:
     )
     again = False
     if shape is not None and isinstance(walked, Said):
+        await turn.writer.cancellation.heed()
         again = _judge(turn, shape, walked)
     elif shape is not None:
         # A refused answer is not judged, and not asked for again.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import get_args
+from typing import cast, get_args
 
 import msgspec
 
@@ -11,7 +11,9 @@ from footprint_core import plain
 from footprint_core.facts import PermissionChecked, PermissionResult
 from footprint_core.loop.turn import Halted, Refusing, Taken, Turn
 from footprint_core.middleware import ToolCallContext
+from footprint_core.pause.signal import PauseSignal
 from footprint_core.permission import Permission, PermissionChecker
+from footprint_core.threads import drop
 
 _RESULTS = frozenset(get_args(PermissionResult))
 
@@ -25,7 +27,7 @@ async def permit(turn: Turn, checker: PermissionChecker, taken: Taken) -> Refusi
         tool_source=subject.tool_source,
         tool_call_id=subject.call_id,
         iteration=subject.iteration,
-        args=taken.args,
+        args=taken.proposed,
         history=subject.history,
         identity=subject.identity,
     )
@@ -36,9 +38,12 @@ async def permit(turn: Turn, checker: PermissionChecker, taken: Taken) -> Refusi
         answer = checker.check(context)
         if inspect.isawaitable(answer):
             answer = await answer
-    except Exception as error:  # noqa: BLE001 - a checker that raises is a denial
+    except (Exception, PauseSignal) as error:  # noqa: BLE001 - a checker that raises is a denial
+        # A tool alone may pause itself; let go, the signal would leave the run as an error of nobody.
         raised, said = type(error).__name__, _text(error)
     permission = _usable(answer, raised)
+    if permission is not answer:
+        drop(answer)
     name = plain.detach(checker.name)
     turn.writer.note(
         PermissionChecked(
@@ -48,7 +53,7 @@ async def permit(turn: Turn, checker: PermissionChecker, taken: Taken) -> Refusi
             tool_source=subject.tool_source,
             checker=name,
             result=permission.result,
-            policy_rule_id=permission.policy_rule_id,
+            policy_rule_id=plain.detach(permission.policy_rule_id),
             error_class=raised,
             rationale=_value(said if raised else permission.rationale),
             reason=_value(permission.reason),
@@ -67,7 +72,7 @@ async def permit(turn: Turn, checker: PermissionChecker, taken: Taken) -> Refusi
         iteration=subject.iteration,
         call_id=subject.call_id,
         tool_name=subject.tool_name,
-        proposed=taken.args,
+        proposed=taken.proposed,
     )
 
 
@@ -75,7 +80,8 @@ def _usable(answer: object, raised: str | None) -> Permission:
     """The answer when it is one that exists, else a denial; nothing of what came is quoted."""
     if raised is None and type(answer) is Permission:
         texts = (answer.tell_model, answer.rationale, answer.reason, answer.policy_rule_id)
-        if answer.result in _RESULTS and all(map(_is_text, texts)):
+        known = isinstance(cast("object", answer.result), str) and answer.result in _RESULTS
+        if known and all(map(_is_text, texts)):
             return answer
     return Permission(result="deny", rationale=None if raised else "the checker gave no answer there is")
 
@@ -84,7 +90,7 @@ def _is_text(value: object) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     try:
         return str(error) or type(error).__name__
     except Exception:  # noqa: BLE001 - an error whose text raises has no text

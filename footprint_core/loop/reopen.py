@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 import msgspec
 
+from footprint_core import plain
 from footprint_core.commit import Writer
 from footprint_core.decisions import Decision
-from footprint_core.errors import RunTakenOverError, StaleDecisionError
+from footprint_core.errors import ForeignCheckpointError, ResumeError, RunTakenOverError, StaleDecisionError
 from footprint_core.facts import PauseClosed, PauseOpened
+from footprint_core.loop.dispatch import decoded
 from footprint_core.loop.import_run import import_run
 from footprint_core.loop.pause import Origin
 from footprint_core.loop.resume import Answering
@@ -49,6 +51,8 @@ async def reopen(spec: AgentSpec, data: Mapping[str, Json], answer: object, *, r
         rules=None if rewalk else spec.rule_names(),
         key=spec.checkpoint_key,
     )
+    _refuse_damaged(restored)
+    _refuse_other_source(spec, restored, rewalk=rewalk)
     expires = restored.checkpoint.expires_us
     if expires is not None and spec.clock().now() > expires:
         await _close(spec, restored)
@@ -56,18 +60,42 @@ async def reopen(spec: AgentSpec, data: Mapping[str, Json], answer: object, *, r
     return restored
 
 
-async def _close(spec: AgentSpec, restored: Restored) -> None:
-    checkpoint, standing = restored.checkpoint, restored.standing
-    if standing is None:
+def _refuse_damaged(restored: Restored) -> None:
+    """What is read behind the answer is read before it too, so that it cannot fail there."""
+    calls, index = restored.state.calls, restored.checkpoint.call.index
+    try:
+        later = held(restored).keys()
+    except msgspec.ValidationError:
+        raise ForeignCheckpointError("The checkpoint was damaged at held; use the original.") from None
+    if not all(index < one < len(calls) for one in later):
+        raise ForeignCheckpointError("The checkpoint was damaged at held; use the original.")
+    if not plain.is_object(decoded(calls[index])):
+        raise ForeignCheckpointError("The checkpoint was damaged at state.calls; use the original.")
+
+
+def _refuse_other_source(spec: AgentSpec, restored: Restored, *, rewalk: bool) -> None:
+    """A person decided about the tool of one server; that is no word about another of its name."""
+    call = restored.checkpoint.call
+    tool = spec.tools.get(call.tool_name)
+    if tool is None or tool.source == call.tool_source or (rewalk and call.kind != "human"):
         return
+    raise ForeignCheckpointError(
+        f"The tool {call.tool_name} comes from {tool.source or 'this program'} here, and came from "
+        f"{call.tool_source or 'the program'} when a person was asked; resume on an agent with that one."
+    )
+
+
+async def _close(spec: AgentSpec, restored: Restored) -> None:
+    """Close an expired pause on record, also in a ledger that did not have it."""
+    checkpoint, at = restored.checkpoint, await place(spec, restored)
     writer = Writer(
         ledger=spec.ledger,
         audience=spec.bus.audience(),
         state=RunState(),
         clock=spec.clock(),
         run_id=checkpoint.run_id,
-        segment=standing.segment,
-        position=standing.position,
+        segment=at.segment,
+        position=at.position,
     )
     writer.note(
         PauseClosed(
@@ -88,7 +116,9 @@ async def place(spec: AgentSpec, restored: Restored) -> Place:
     """Where the run goes on; a ledger that does not have it is given what the checkpoint carries.
 
     Raises:
-        LedgerError: The ledger did not take it.
+        ForeignCheckpointError: It has the run after all, and not this pause.
+        StaleDecisionError: Another process brought the pause there meanwhile.
+        LedgerError: It did not take it.
     """
     checkpoint, standing = restored.checkpoint, restored.standing
     if standing is not None:
@@ -108,8 +138,19 @@ async def place(spec: AgentSpec, restored: Restored) -> Place:
             digest=checkpoint.digest,
         )
         segment = checkpoint.segment
-        position = await import_run(spec, checkpoint.run_id, segment, restored.rows, pause)
+        try:
+            position = await import_run(spec, checkpoint.run_id, segment, restored.rows, pause)
+        except RunTakenOverError:
+            raise await _already_there(spec, checkpoint.run_id, checkpoint.pause_id) from None
     return Place(position=position, segment=segment, rows=spec.ledger.decisions(checkpoint.run_id))
+
+
+async def _already_there(spec: AgentSpec, run_id: str, pause_id: str) -> ResumeError:
+    if await spec.ledger.pause_standing(run_id, pause_id) is None:
+        return ForeignCheckpointError(
+            "The ledger has this run and does not know this pause; resume on the ledger it was opened in."
+        )
+    return StaleDecisionError("Another process answers this pause at this moment; look at its run.")
 
 
 def answering(restored: Restored, *, rewalk: bool) -> Answering:

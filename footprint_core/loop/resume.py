@@ -6,7 +6,7 @@ import msgspec
 
 from footprint_core import plain
 from footprint_core.facts import CheckInAnswered, Decided, Fact, PauseAnswered, ToolFinished
-from footprint_core.loop.dispatch import dispatch, finish, settle, subject_of
+from footprint_core.loop.dispatch import before_subject, decoded, dispatch, finish, settle
 from footprint_core.loop.run import converse
 from footprint_core.loop.turn import Consent, Ending, Question, Ran, Refusing, Settled, Taken, Turn
 from footprint_core.pause.person import Person, Value
@@ -52,7 +52,7 @@ async def resume_run(turn: Turn, answering: Answering) -> Ending:
         if not turn.writer.broken:
             turn.stage = "before-tool"
     settled = await _settled(turn, answering)
-    stopped = await finish(turn, question.index, settled)
+    stopped = await finish(turn, question.index, settled, source=question.tool_source)
     if stopped is None:
         stopped = await dispatch(turn, start=question.index + 1)
     return await converse(turn) if stopped is None else stopped
@@ -104,7 +104,8 @@ async def _settled(turn: Turn, answering: Answering) -> Settled:
     """What the answered call comes to."""
     question, answer = answering.question, answering.answer
     call = turn.state.calls[question.index]
-    changed = not plain.same(call.args, question.args)
+    sent = decoded(call)
+    changed = not plain.same(sent, question.args)
     if isinstance(answer, Value):
         return Ran(
             args=question.args,
@@ -122,16 +123,19 @@ async def _settled(turn: Turn, answering: Answering) -> Settled:
         )
     links = turn.spec.chains.calls
     rewalk = answering.rewalk
+    subject = before_subject(turn, call, source=question.tool_source)
+    consent = Consent(
+        kind=question.kind, rule=question.middleware, args=question.args, checked=question.checked
+    )
     taken = Taken(
         index=question.index,
         call=call,
-        subject=subject_of(turn, call),
-        args=call.args if rewalk else question.args,
+        subject=subject,
+        args=sent if rewalk else question.args,
         changed=changed and not rewalk,
         start=0 if rewalk else question.link + 1 if question.kind == "ask" else len(links),
-        consent=Consent(
-            kind=question.kind, rule=question.middleware, args=question.args, checked=question.checked
-        ),
+        # The tool of another server was never approved. Where nothing is asked again, it was refused before.
+        consent=None if rewalk and subject.tool_source != question.tool_source else consent,
         rewalk=rewalk,
     )
     return await settle(turn, taken)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable
+from typing import TypeGuard
 
 import msgspec
 
@@ -16,7 +17,7 @@ from footprint_core.loop.read_result import answer_refused
 from footprint_core.loop.turn import Question, Ran, Refusing, Turn
 from footprint_core.pause.signal import PauseSignal
 from footprint_core.plain import Json
-from footprint_core.threads import THREADS, Settled
+from footprint_core.threads import THREADS, Settled, drop
 from footprint_core.tools.tool import ToolContext
 
 
@@ -189,20 +190,30 @@ async def _body(turn: Turn, ready: Ready, kwargs: dict[str, object], *, inline: 
         if tool.is_async or tool.inline or inline:
             with enclose("tool", run_id, segment, subject.iteration, subject.call_id):
                 value = tool.body(**kwargs)
-                return _Ended(value=await value if inspect.isawaitable(value) else value)
+                return _Ended(value=await value if _is_awaitable(value) else value)
 
         def enclosed() -> object:
             with enclose("tool", run_id, segment, subject.iteration, subject.call_id):
                 return tool.body(**kwargs)
 
         ended = await _outcome(THREADS.call(enclosed))
-        if ended.cancelled is None and inspect.isawaitable(ended.value):
+        if _is_awaitable(ended.value):
+            if ended.cancelled is not None:
+                drop(ended.value)
+                return _Ended(error=ended.cancelled)
             with enclose("tool", run_id, segment, subject.iteration, subject.call_id):
                 return _Ended(value=await ended.value)
     except BaseException as error:  # noqa: BLE001 - a tool may raise anything, a GeneratorExit too
         return _Ended(error=error)
     else:
         return ended
+
+
+def _is_awaitable(value: object) -> TypeGuard[Awaitable[object]]:
+    try:
+        return inspect.isawaitable(value)
+    except Exception:  # noqa: BLE001 - a result can refuse even to be looked at; the tool has not raised
+        return False
 
 
 async def _outcome(running: Awaitable[Settled]) -> _Ended:

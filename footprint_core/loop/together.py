@@ -25,12 +25,18 @@ async def run_together(turn: Turn, ready: dict[int, Ready]) -> dict[int, Ran | Q
     filing = asyncio.Lock()
 
     async def body(index: int) -> Ran | Question | BaseException:
+        settled: Ran | Question | BaseException
         try:
             settled = await run_intended(turn, ready[index], positions[index], inline=False)
+        except BaseException as error:  # noqa: BLE001 - handed over as a value, so that no body ends another
+            settled = error
+        try:
             # Two appends at once could reach the ledger in the wrong order.
             async with filing:
-                await turn.writer.commit()
-        except BaseException as error:  # noqa: BLE001 - handed over as a value, so that no body ends another
+                # Behind an append that failed, another one would leave a gap.
+                if not turn.writer.broken:
+                    await turn.writer.commit()
+        except BaseException as error:  # noqa: BLE001 - the same
             return error
         return settled
 

@@ -95,6 +95,12 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
         """The kind of the question a person approved, unless everything is asked again."""
         return None if self.consent is None or self.rewalk else self.consent.kind
 
+    @property
+    def proposed(self) -> ToolArgs:
+        """The args permission is asked about: those a person saw at a check-in, else those so far."""
+        shown = None if self.consent is None or self.rewalk else self.consent.checked
+        return self.args if shown is None else shown
+
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True, tag_field="held", tag="ran"):
     """A body that ran: its result, or the message of what it raised, as plain JSON.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from footprint_core import plain
 from footprint_core.agent import Agent, Health
-from footprint_core.chain.links import Rule
 from footprint_core.credentials import CredentialProvider
 from footprint_core.errors import BuilderError
 from footprint_core.ledger import Ledger
@@ -19,6 +18,7 @@ from footprint_core.loop.serve_call import Served, serve_call
 from footprint_core.mcp.absent import NoLedger, NoModel
 from footprint_core.mcp.package import need_mcp, server_name
 from footprint_core.messages import ToolCall
+from footprint_core.middleware import ToolCallRule, ToolResultRule
 from footprint_core.spec import AgentSpec
 from footprint_core.tools.tool import Tool
 from footprint_core.watch import Watcher
@@ -73,7 +73,7 @@ def mcp_serve(
     *,
     name: str,
     tools: Sequence[Tool | Callable[..., object]],
-    tool_middleware: Sequence[Rule] = (),
+    tool_middleware: Sequence[ToolCallRule | ToolResultRule] = (),
     credentials: CredentialProvider | None = None,
     ledger: Ledger | None = None,
     watch: Sequence[Watcher] = (),

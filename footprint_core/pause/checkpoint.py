@@ -129,11 +129,11 @@ def read_checkpoint(data: object, key: bytes | None) -> Checkpoint:
             f"A checkpoint is the JSON object a pause gave, not {type(data).__name__}; pass pause.checkpoint."
         )
     version: object = data.get("version")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    if isinstance(version, int) and version > VERSION:
-        raise ForeignCheckpointError(
-            f"The checkpoint has version {version}, and this release reads up to {VERSION}; update it."
-        )
     try:
+        if isinstance(version, int) and version > VERSION:
+            raise ForeignCheckpointError(
+                f"The checkpoint has version {version}, and this release reads up to {VERSION}; update it."
+            )
         checkpoint = Checkpoint.model_validate_json(plain.encode(data), strict=True)
         found = digest(checkpoint.salt, data)  # pyright: ignore[reportUnknownArgumentType]
         signed = key is None or signature(key, data)  # pyright: ignore[reportUnknownArgumentType]
@@ -146,15 +146,20 @@ def read_checkpoint(data: object, key: bytes | None) -> Checkpoint:
         raise ForeignCheckpointError(
             "That is no checkpoint of this product, or it was damaged; pass pause.checkpoint again."
         ) from None
-    if not hmac.compare_digest(found, checkpoint.digest):
+    if not _equal(found, checkpoint.digest):
         raise ForeignCheckpointError(
             "The checkpoint was changed since the person was asked; use the original."
         )
-    if isinstance(signed, str) and not hmac.compare_digest(signed, checkpoint.signature or ""):
+    if isinstance(signed, str) and not _equal(signed, checkpoint.signature or ""):
         raise ForeignCheckpointError(
             "The checkpoint is not signed with this agent's key, or was changed; use the original."
         )
     return checkpoint
+
+
+def _equal(one: str, other: str) -> bool:
+    # Of texts, it would compare ASCII only, and what came from outside can hold anything.
+    return hmac.compare_digest(one.encode(), other.encode())
 
 
 def refuse_other_agent(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -10,6 +10,9 @@ from footprint_core.decisions import Decision
 from footprint_core.facts import EarlyStop, SchemaStage
 from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,26 +145,26 @@ Outcome: TypeAlias = Answer | AskPause | CheckInPause | HumanPause
 """What `run`, `follow_up` and `resume` return."""
 
 
-def is_paused(outcome: Outcome) -> TypeGuard[Pause]:
+def is_paused(outcome: Outcome) -> TypeIs[Pause]:
     """Whether a person has to decide or to answer."""
     return isinstance(outcome, AskPause | CheckInPause | HumanPause)
 
 
-def is_ask_pause(outcome: Outcome) -> TypeGuard[AskPause]:
+def is_ask_pause(outcome: Outcome) -> TypeIs[AskPause]:
     """Whether a rule asked."""
     return isinstance(outcome, AskPause)
 
 
-def is_check_in_pause(outcome: Outcome) -> TypeGuard[CheckInPause]:
+def is_check_in_pause(outcome: Outcome) -> TypeIs[CheckInPause]:
     """Whether a tool declares that a person consents."""
     return isinstance(outcome, CheckInPause)
 
 
-def is_human_pause(outcome: Outcome) -> TypeGuard[HumanPause]:
+def is_human_pause(outcome: Outcome) -> TypeIs[HumanPause]:
     """Whether a tool asked while it ran."""
     return isinstance(outcome, HumanPause)
 
 
-def demands_decision(outcome: Outcome) -> TypeGuard[AskPause | CheckInPause]:
+def demands_decision(outcome: Outcome) -> TypeIs[AskPause | CheckInPause]:
     """Whether only `check_in_approved` or `check_in_declined` answers it."""
     return isinstance(outcome, AskPause | CheckInPause)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from footprint_core import plain
 from footprint_core.errors import OutcomeError
@@ -46,9 +46,11 @@ def ask_human(question: str, /, **detail: object) -> NoReturn:
         detail: What they are shown beside it: JSON data.
 
     Raises:
-        OutcomeError: The question is blank, or JSON cannot hold the detail.
+        OutcomeError: The question is no text or blank, or JSON cannot hold the detail.
         PauseSignal: Otherwise; the loop takes it.
     """
-    if not question.strip():
+    if not isinstance(cast("object", question), str) or not question.strip():
         raise OutcomeError("ask_human() needs a question that can be read: give a non-blank string.")
+    if "question" in detail:
+        raise OutcomeError("ask_human() takes one question; give the other detail another name.")
     pause_here({"question": question, **detail})

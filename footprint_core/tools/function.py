@@ -13,7 +13,7 @@ from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
 from footprint_core.tools.governed import governed
 from footprint_core.tools.schema_tool import schema_tool
-from footprint_core.tools.signature import type_hints
+from footprint_core.tools.signature import parameters, type_hints
 from footprint_core.tools.tool import Check, Checked, CheckIn, Evidence, Problem, Tool, ToolContext
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def tool(
 ) -> Tool | Callable[[Callable[..., object]], Tool]:
     """Make a tool of a typed function; its docstring is what the model reads about it.
 
-    A parameter annotated `ToolContext` is filled in and left out of the schema.
+    A parameter annotated `ToolContext` is filled in and left out of the schema. What the function raises is
+    answered with the exception's message: rules behind it are told that it failed, and the turn goes on.
 
     Args:
         function: The function, when used as a bare decorator.
@@ -117,7 +118,7 @@ def _parameters(
     hints_of: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     context_parameter: str | None = None
-    for parameter in inspect.signature(body).parameters.values():
+    for parameter in parameters(body, called):
         if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
             raise BuilderError(
                 f"The tool {called} has the parameter {parameter.name!r}, which no model can fill; name each."

@@ -11,7 +11,7 @@ from footprint_core.errors import BuilderError
 from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
 from footprint_core.tools.json_schema import validator
-from footprint_core.tools.signature import type_hints
+from footprint_core.tools.signature import parameters, type_hints
 from footprint_core.tools.tool import Body, Check, Checked, Problem, Tool, ToolContext
 
 
@@ -88,7 +88,7 @@ def _parameters(body: Callable[..., object], called: str) -> tuple[str, str | No
     hints = type_hints(body, called)
     given: list[str] = []
     context_parameter: str | None = None
-    for parameter in inspect.signature(body).parameters.values():
+    for parameter in parameters(body, called):
         if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
             raise BuilderError(
                 f"The tool {called} has the parameter {parameter.name!r}, which is not called by name; give "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -23,3 +24,15 @@ def type_hints(body: Callable[..., object], called: str) -> dict[str, Any]:
         ) from None
     except TypeError:
         raise BuilderError(f"The tool {called} is no function or method; wrap it in one.") from None
+
+
+def parameters(body: Callable[..., object], called: str) -> tuple[inspect.Parameter, ...]:
+    """The parameters of a tool's function.
+
+    Raises:
+        BuilderError: It does not say them, as some functions written in C.
+    """
+    try:
+        return tuple(inspect.signature(body).parameters.values())
+    except (TypeError, ValueError):
+        raise BuilderError(f"The tool {called} does not say its parameters; wrap it in a function.") from None

@@ -225,7 +225,11 @@ SELECT
   json_extract(f.extra, '$.yielded') AS yielded,
   json_extract(f.extra, '$.stand_down') AS stand_down,
   json_extract(f.extra, '$.figures') AS figures,
+  -- the iteration of an earlier record of the run that this one repeats; its refusals are there
+  json_extract(f.extra, '$.same_as') AS same_as,
+  json_extract(f.extra, '$.pressure') AS pressure,
   {_text("f", "notice")} AS notice,
+  {_text("f", "summary")} AS summary,
   f.trace_id, f.span_id
 FROM facts AS f
 WHERE f.kind = 'window.visited'

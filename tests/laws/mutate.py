@@ -1,8 +1,8 @@
 """Break laws one at a time in a copy of the source; the tests that are named must go red.
 
-    python tests/laws/mutate.py            20 mutants, drawn by the commit
-    python tests/laws/mutate.py --all      every mutant
-    python tests/laws/mutate.py --law ID   those of one law
+python tests/laws/mutate.py            20 mutants, drawn by the commit
+python tests/laws/mutate.py --all      every mutant
+python tests/laws/mutate.py --law ID   those of one law
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from laws import ROOT, Mutant, mutants
+from laws.book import ROOT, Mutant, mutants
 
 DRAWN = 20
 SECONDS = 180
@@ -82,15 +82,15 @@ def main() -> int:
         wrong = [text for text in pool.map(survived, chosen) if text is not None]
     for text in wrong:
         print(text)
-    print(f"{len(chosen) - len(wrong)} of {len(chosen)} mutants were found: {', '.join(m.law for m in chosen)}")
+    print(
+        f"{len(chosen) - len(wrong)} of {len(chosen)} mutants were found: {', '.join(m.law for m in chosen)}"
+    )
     return 1 if wrong or not chosen else 0
 
 
 def commit() -> str:
     """The commit, which draws the mutants."""
-    done = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "no commit"
 
 

@@ -241,7 +241,8 @@ def test_what_a_rule_keeps_on_itself_is_there_when_it_is_asked_again() -> None:
 
 
 def test_a_built_agent_is_not_changed_by_what_its_builder_does_later() -> None:
-    builder, model = paying(TWO_CALLS)
+    replies = [reply(calls=[call("c1", "pay", {"amount": 1}), call("c2", "other", {})]), reply(text=ANSWER)]
+    builder, model = paying(replies)
     rules: Any = {"before_tool": [Told("b")], "input": [Told("i")]}
     builder.act(**rules)
     built = Played(builder, model)
@@ -262,10 +263,11 @@ def test_a_built_agent_is_not_changed_by_what_its_builder_does_later() -> None:
     never: Any = Never()
     builder.system("Be late.").tool(other).tool_middleware(Told("t")).message_middleware(Told("m"))
     builder.window(never).permission(never).credentials(never).output_schema(never)
-    later = Played(builder, paying(TWO_CALLS)[1], watcher="later")
+    later = Played(builder, paying(replies)[1], watcher="later")
     built.go()
-    assert [row["middleware"] for row in built.rows] == ["i", "b", "b", "b", "b", "i"]
-    before = play({"before_tool": [Told("b")], "input": [Told("i")]}, replies=TWO_CALLS)
+    assert [row["middleware"] for row in built.rows] == ["i", "b", "b", "b", "i"]
+    before = play({"before_tool": [Told("b")], "input": [Told("i")]}, replies=replies)
+    assert built.read.startswith("There is no tool called other")
     assert built.requests == before.requests
     assert built.events == before.events
     assert later.seen.events == []

@@ -217,10 +217,11 @@ def test_a_door_names_the_hooks_it_needs() -> None:
 
 def test_a_door_that_refused_one_rule_attached_none_of_them() -> None:
     described, model = paying()
+    bare: Any = Bare()
     with pytest.raises(MissingHookError):
-        described.tool_middleware(rule("before-tool", "sound"), Bare())
+        described.tool_middleware(rule("before-tool", "sound"), bare)
     with pytest.raises(MissingHookError):
-        described.message_middleware(rule("input", "sound"), Bare())
+        described.message_middleware(rule("input", "sound"), bare)
     assert Played(described, model).go().rows == []
 
 

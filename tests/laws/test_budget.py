@@ -25,7 +25,7 @@ from footprint_core import (
     on_message,
     sliding_window,
 )
-from footprint_core.events import BudgetExhausted, IterationStarted, TurnEnded
+from footprint_core.events import BudgetSpent, IterationStarted, TurnEnded
 from footprint_core.facts import EarlyStop, Usage
 from footprint_core.providers import Completed, Scripted, call, reply
 from story import Seen, answered, describe, run
@@ -104,7 +104,7 @@ def test_a_turn_whose_budget_ends_is_closed_by_one_more_call_without_tools() -> 
     kinds = [message.kind for message in sent if isinstance(message, UserMessage)]
     assert kinds == ["request", "instruction"]
     assert [event.iteration for event in seen.of(IterationStarted)] == [1, 2, 3]
-    (exhausted,) = seen.of(BudgetExhausted)
+    (exhausted,) = seen.of(BudgetSpent)
     assert (exhausted.iteration, exhausted.limit, exhausted.pending_tool_calls) == (2, 2, 2)
     assert exhausted.action == "wrapped-up"
 
@@ -126,7 +126,7 @@ def test_a_turn_is_closed_like_that_at_most_once(again: Completed) -> None:
     assert answer.text == again.text
     assert len(model.requests) == 2
     assert steps.ran == []
-    assert len(seen.of(BudgetExhausted)) == 1
+    assert len(seen.of(BudgetSpent)) == 1
     early = EarlyStop(reason="max-iterations", iteration=1, pending_tool_calls=1, wrapped_up=True)
     assert answer.stopped_early == early
 
@@ -145,7 +145,7 @@ def test_without_closing_the_turn_ends_on_the_last_text_and_raises_nothing(text:
     agent, model, steps = agent_of(*replies, max_iterations=2, wrap_up=False, watch=[seen])
     answer = answered(run(agent.run("go")))
     assert (answer.text, steps.ran, len(model.requests)) == (text, [1], 2)
-    assert [event.action for event in seen.of(BudgetExhausted)] == ["cut-short"]
+    assert [event.action for event in seen.of(BudgetSpent)] == ["cut-short"]
     (end,) = seen.of(TurnEnded)
     assert end.outcome == "answered"
 
@@ -168,7 +168,7 @@ def test_a_turn_that_was_not_stopped_says_nothing_about_it() -> None:
     agent, _, _ = agent_of(wants(1), reply(text="done"), max_iterations=2, watch=[seen])
     assert answered(run(agent.run("go"))).stopped_early is None
     assert seen.of(TurnEnded)[0].stopped_early is None
-    assert not seen.of(BudgetExhausted)
+    assert not seen.of(BudgetSpent)
 
 
 @on_message("loud")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import ast
-import sys
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from laws import GROUPS, HERE, ROOT, ids, manifest, mutants
+from laws.book import GROUPS, HERE, ROOT, ids, manifest, mutants
 
 LATER = {
     "agent.stream": {"STREAM-01", "STREAM-02", "STREAM-03", "STREAM-06", "STREAM-07"},

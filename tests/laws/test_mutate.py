@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from laws import Mutant, mutants
-from mutate import drawn, survived
+from laws.book import Mutant, mutants
+from laws.mutate import drawn, survived
 
 
 def test_one_commit_draws_the_same_mutants_and_another_commit_others() -> None:
@@ -19,9 +14,9 @@ def test_one_commit_draws_the_same_mutants_and_another_commit_others() -> None:
 
 
 def test_a_change_that_breaks_nothing_survives_and_one_that_does_not_fit_is_told() -> None:
-    file, old = "footprint_core/moments.py", '"""The five moments of the loop, and the key of `.act()` that belongs to each."""'
+    file, old = "footprint_core/moments.py", "Every moment, in the order one turn reaches them."
     test = ("tests/unit/test_outcomes.py",)
-    harmless = Mutant(law="ACT-01", file=file, old=old, new='"""Moments."""', tests=test)
+    harmless = Mutant(law="ACT-01", file=file, old=old, new="Every moment.", tests=test)
     misplaced = Mutant(law="ACT-01", file=file, old="no such line", new="", tests=test)
     assert "survived" in str(survived(harmless))
     assert "0 times" in str(survived(misplaced))

@@ -160,35 +160,39 @@ def test_the_text_as_typed_is_in_the_row_of_the_rule_that_scrubbed_it_and_nowher
 def test_values_in_rows_are_copies_taken_when_it_was_decided() -> None:
     kept: list[Any] = []
 
-    def give() -> dict[str, Any]:
-        made = {"list": [1]}
-        kept.append(made)
-        return made
-
     @before_tool("args")
     def on_args(call: ToolCallContext) -> ToolOutcome:
         new = {"nested": {"n": 1}}
         kept.extend((call.args, new))
         return allow({"at": new}, why="new")
 
-    @after_tool("result")
-    def on_result(call: ToolResultContext) -> ToolResultOutcome:
-        spoil(kept)
-        new = {"list": [2]}
-        kept.extend((call.result, new))
-        return allow(new, why="new")
-
-    @on_message("last")
-    def last(message: MessageContext) -> MessageOutcome:
+    @before_tool("spoils")
+    def spoils(call: ToolCallContext) -> ToolOutcome:
+        # Before anything was written.
+        kept.append(call.args)
         spoil(kept)
         return allow()
 
-    def tool_of(at: Any) -> Any:
-        kept.append(at)
-        return give()
+    @after_tool("result")
+    def on_result(call: ToolResultContext) -> ToolResultOutcome:
+        new = {"list": [2]}
+        kept.extend((call.result, call.args, new))
+        return allow(new, why="new")
 
-    act: Any = {"before_tool": [on_args], "after_tool": [on_result], "output": [last]}
-    builder, _ = describe(LOOKS, tool(name="look")(tool_of), act=act)
+    @after_tool("spoils-too")
+    def spoils_too(call: ToolResultContext) -> ToolResultOutcome:
+        kept.append(call.result)
+        spoil(kept)
+        return allow()
+
+    @tool(name="look")
+    def look_of(at: Any) -> Any:
+        made = {"list": [1]}
+        kept.extend((at, made))
+        return made
+
+    act: Any = {"before_tool": [on_args, spoils], "after_tool": [spoils_too, on_result]}
+    builder, model = describe(LOOKS, look_of, act=act)
     answer = answered(run(builder.build().run("go")))
     spoil(kept)
     rows = {row.middleware: row for row in answer.decisions if row.changed}
@@ -197,6 +201,7 @@ def test_values_in_rows_are_copies_taken_when_it_was_decided() -> None:
         {"at": {"nested": {"n": 1}}},
     )
     assert (rows["result"].before, rows["result"].after) == ({"list": [1]}, {"list": [2]})
+    assert model.requests[1].messages[-1].text == '{"list":[2]}'
 
 
 def spoil(values: list[Any]) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from checkers import PROGRAMS, Change, Finding, Project, check
+from checkers import PROGRAMS, Change, Finding, Project, check, home, installed
 
 ACCEPTED = sorted((PROGRAMS / "accepted").glob("*.py"))
 REFUSED = sorted((PROGRAMS / "refused").glob("*.py"))
@@ -140,6 +140,16 @@ PROJECTS = {
     AS_IT_IS: Project(("accepted", "refused")),
     **{name: Project((f"refused/{one.program}.py",), one.change) for name, one in OPENED.items()},
 }
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return home(tmp_path_factory)
+
+
+@pytest.fixture(scope="module", params=["mypy", "pyright"])
+def checker(request: pytest.FixtureRequest) -> str:
+    return installed(request.param)
 
 
 @pytest.fixture(scope="module")

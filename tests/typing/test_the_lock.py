@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from checkers import Change, Finding, Project, check, folder, lay_out
+from checkers import Change, Finding, Project, check, folder, home, installed, lay_out
 
 
 class Mutation(NamedTuple):
@@ -73,6 +73,7 @@ MUTATIONS = {
             "    after_tool: ResultRules\n    before_model: CallRules\n",
         ),
         "before_model",
+        ("footprint_core/builder.py",),
         at_import=True,
     ),
     "a parameter dropped": Mutation(
@@ -122,7 +123,7 @@ MUTATIONS = {
             "ToolOutcome: TypeAlias = Allow[ToolArgs] | Deny | Ask | Result\n",
         ),
         "Result",
-        ("accepted/outcome_unions.py",),
+        ("footprint_core/chain/judge.py", "accepted/outcome_unions.py"),
     ),
     "a fact nobody folds": Mutation(
         Change(
@@ -177,6 +178,16 @@ PROJECTS = {
     **{name: Project(mutation.places, mutation.change) for name, mutation in MUTATIONS.items()},
 }
 CHECKED = {name: project for name, project in PROJECTS.items() if project.paths}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return home(tmp_path_factory)
+
+
+@pytest.fixture(scope="module", params=["mypy", "pyright"])
+def checker(request: pytest.FixtureRequest) -> str:
+    return installed(request.param)
 
 
 @pytest.fixture(scope="module")

@@ -232,25 +232,30 @@ def test_a_rule_with_a_timeout_that_raises_is_a_denial_like_any_other(error: Exc
     assert (row.outcome, row.answer, row.error_class) == ("deny", "raised", type(error).__name__)
 
 
-def test_an_interrupt_in_a_rule_with_a_timeout_is_no_denial() -> None:
-    class Interrupt(BaseException):
-        pass
-
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_an_interrupt_in_a_rule_with_a_timeout_is_no_denial_and_stops_no_event_loop(
+    kind: str, error: type[BaseException]
+) -> None:
     def plain(_: Any) -> Any:
-        raise Interrupt
+        raise error
 
     async def later(_: Any) -> Any:
-        raise Interrupt
+        raise error
 
-    for hook in (plain, later):
-        ledger = MemoryLedger()
-        agent, _, paid = _agent({"before_tool": [before_tool("slow", timeout=LONG)(hook)]}, ledger=ledger)
-        with pytest.raises(Interrupt):
-            run(agent.run("go"))
-        assert not [
-            entry for entry in ledger.entries(agent.last_run_id or "") if isinstance(entry.fact, Decided)
-        ]
-        assert paid == []
+    ledger = MemoryLedger()
+    rule: Any = before_tool("slow", timeout=LONG)(plain if kind == "plain" else later)
+    agent, _, paid = _agent({"before_tool": [rule]}, ledger=ledger)
+
+    async def story() -> str:
+        with pytest.raises(error):
+            await agent.run("go")
+        return "goes on"
+
+    assert run(story()) == "goes on"
+    facts = [entry.fact for entry in ledger.entries(agent.last_run_id or "")]
+    assert not [fact for fact in facts if isinstance(fact, Decided)]
+    assert paid == []
 
 
 @pytest.mark.parametrize("kind", ["plain", "async"])

@@ -175,16 +175,18 @@ def test_a_function_that_never_returns_does_not_hold_the_program_open() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_starts_threads_of_its_own() -> None:
     code = (
-        "import asyncio, os\n"
+        "import asyncio, os, threading\n"
         "from footprint_core.threads import THREADS\n"
         "asyncio.run(THREADS.call(lambda: 1))\n"
+        "asyncio.run(THREADS.call_within(threading.Event().wait, 0.01))\n"
+        "assert THREADS.left_behind == 1\n"
         "child = os.fork()\n"
         "if child == 0:\n"
-        "    print(asyncio.run(THREADS.call(lambda: 'ran')), flush=True)\n"
+        "    print(asyncio.run(THREADS.call(lambda: 'ran')), THREADS.left_behind, flush=True)\n"
         "    os._exit(0)\n"
         "os.waitpid(child, 0)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True
     )
-    assert "ran" in done.stdout
+    assert done.stdout == "('ran', None) 0\n"

@@ -128,6 +128,7 @@ def guarded(outcome: Outcome) -> str:
     if is_human_pause(outcome):
         assert_type(outcome, HumanPause)
         return "human"
+    assert_type(outcome, Answer)
     return "answer"
 
 
@@ -155,7 +156,7 @@ async def main() -> None:
             assert_type(outcome, AskPause | CheckInPause)
             decided += 1
         outcome = await agent.resume(outcome.checkpoint, answer_to(outcome))
-    assert seen(outcome) == "Done."
+    assert outcome.text == "Done."
     assert kinds == ["ask", "check-in", "check-in", "human", "human", "ask"]
     assert decided == 4
     assert said[1] == "consent: {'items': 2}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, assert_type
+from typing import Any, Literal, assert_type
 
 from pydantic import BaseModel
 
@@ -47,6 +47,7 @@ async def failed_at(builder: AgentBuilder) -> str | None:
     try:
         await value_of(builder)
     except OutputSchemaError as error:
+        assert_type(error.stage, Literal["json-parse", "schema-validate"])
         return error.stage
     return None
 

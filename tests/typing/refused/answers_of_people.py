@@ -54,10 +54,14 @@ def nothing_shown() -> None:
 
 def shown(outcome: Outcome) -> str:
     if is_paused(outcome):
-        # refused: mypy union-attr, pyright reportAttributeAccessIssue
+        # refused: mypy union-attr, pyright reportAttributeAccessIssue, naming HumanPause
         return outcome.question
+    return outcome.run_id
+
+
+def detailed(outcome: Outcome) -> str:
     if demands_decision(outcome):
-        # refused: mypy union-attr, pyright reportAttributeAccessIssue
+        # refused: mypy union-attr, pyright reportAttributeAccessIssue, naming CheckInPause
         return outcome.detail
     return outcome.run_id
 

@@ -102,6 +102,16 @@ def govern(builder: AgentBuilder) -> None:
     builder.act(window=sliding_window)
     # refused: mypy arg-type, pyright reportArgumentType
     builder.act(window=[sliding_window(keep_recent_turns=3)])
+    # refused: mypy arg-type, pyright reportArgumentType, naming Named
+    builder.tool_middleware(Named())
+    # refused: mypy arg-type, pyright reportArgumentType, naming ContentRule
+    builder.tool_middleware(on_call, on_text)
+    # refused: mypy arg-type, pyright reportArgumentType
+    builder.tool_middleware([on_call])
+    # refused: mypy arg-type, pyright reportArgumentType, naming CallRule
+    builder.message_middleware(on_text, on_call)
+    # refused: mypy arg-type, pyright reportArgumentType, naming Swapped
+    builder.message_middleware(Swapped())
 
 
 # refused: mypy arg-type, pyright reportArgumentType
