@@ -244,11 +244,6 @@ class AgentBuilder:
         return Agent(self.spec())
 
     def spec(self) -> AgentSpec:
-        """What was described so far, frozen; `build` makes an agent of it.
-
-        Raises:
-            BuilderError: As `build`.
-        """
         """The frozen description `build` makes an agent of.
 
         Raises:

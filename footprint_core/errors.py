@@ -11,7 +11,7 @@ FootprintError
 │   ├── ShadowedToolError     two tools share a name
 │   └── OutcomeError          allow, deny or ask was called without what it needs
 ├── RunError                  a turn could not start, or did not end in an answer
-│   ├── InvalidRunInputError  the message is empty or no string
+│   ├── InvalidRunInputError  the message is empty or no string, or the identity no JSON
 │   ├── NoConversationError   follow_up without a finished turn
 │   ├── RunInFlightError      the session already runs a turn
 │   ├── ReentrantCallError    a watcher called the agent it watches
@@ -133,7 +133,7 @@ class RunError(FootprintError):
 
 
 class InvalidRunInputError(RunError):
-    """The message is empty, blank or no string."""
+    """The message is empty, blank or no string, or the identity is nothing JSON can hold."""
 
 
 class NoConversationError(RunError):

@@ -54,7 +54,7 @@ class Session:
 
     def __init__(self, spec: AgentSpec, *, conversation_id: str | None = None) -> None:
         self._spec = spec
-        self._messages: Messages | None = None
+        self._ended: RunState | None = None
         self._turn_index = 0
         self._follows: str | None = None
         self._pending: Pause | None = None
@@ -75,7 +75,7 @@ class Session:
             The answer, or a question to a person.
 
         Raises:
-            InvalidRunInputError: The message is empty, blank or no string.
+            InvalidRunInputError: The message is empty, blank or no string, or JSON cannot hold the identity.
             MessageDeniedError: A rule refused the message or the answer.
             PolicyHaltError: A permission checker ended the run.
             ProviderError: The model provider raised.
@@ -162,15 +162,19 @@ class Session:
 
     def _first(self, message: str, identity: Json, *, door: str = "run", inline: bool = False) -> _Begin:
         _check_message(message, door)
+        _check_identity(identity, door)
         origin = Origin(conversation_id=self.conversation_id, follows=None, before=Messages())
-        return partial(self._begin, message, identity, origin, turn_index=0, inline=inline)
+        return partial(self._begin, message, identity, origin, RunState(), turn_index=0, inline=inline)
 
     def _next(self, message: str, identity: Json) -> _Begin:
         _check_message(message, "follow_up")
-        if self._messages is None:
+        _check_identity(identity, "follow_up")
+        ended, turn_index = self._ended, self._turn_index + 1
+        if ended is None:
             raise NoConversationError("There is no finished turn to follow up on; call run() first.")
-        origin = Origin(conversation_id=self.conversation_id, follows=self._follows, before=self._messages)
-        return partial(self._begin, message, identity, origin, turn_index=self._turn_index + 1, inline=False)
+        origin = Origin(conversation_id=self.conversation_id, follows=self._follows, before=ended.messages)
+        state = RunState.following(ended)
+        return partial(self._begin, message, identity, origin, state, turn_index=turn_index, inline=False)
 
     async def _alone(self, begin: _Begin, *, resuming: bool = False) -> _Concluded:
         if being_told():
@@ -189,11 +193,9 @@ class Session:
             self._busy = False
 
     async def _begin(
-        self, message: str, identity: Json, origin: Origin, *, turn_index: int, inline: bool
+        self, message: str, identity: Json, origin: Origin, state: RunState, *, turn_index: int, inline: bool
     ) -> _Concluded:
-        turn = self._turn(
-            RunState(origin.before), self._spec.new_id(), 1, 0, plain.detach(identity), inline=inline
-        )
+        turn = self._turn(state, self._spec.new_id(), 1, 0, plain.detach(identity), inline=inline)
         opening = configured(turn, origin, turn_index=turn_index)
         steps = partial(run_message, text=message, turn_index=turn_index)
         return await self._play(turn, opening, steps, origin)
@@ -237,7 +239,7 @@ class Session:
         finally:
             # Also when a cancellation waited for the answer's commit: it is on record then.
             if turn.answered:
-                self._messages = turn.state.messages
+                self._ended = turn.state
                 self._turn_index = turn.state.turn_index
                 self._follows = turn.writer.run_id
         rows = (*origin.rows, *turn.writer.decisions())
@@ -309,7 +311,7 @@ class Session:
         self.conversation_id = restored.checkpoint.conversation_id
         if self._follows != restored.checkpoint.run_id and restored.state.turn_index > 0:
             # The turn came to no answer: the conversation is the one before it.
-            self._messages = restored.before
+            self._ended = RunState(restored.before)
             self._turn_index = restored.state.turn_index - 1
             self._follows = restored.checkpoint.follows
 
@@ -336,6 +338,16 @@ def _check_message(message: object, door: str) -> None:
         raise InvalidRunInputError(f"{door}() takes a message as text, not {type(message).__name__}.")
     if not message.strip():
         raise InvalidRunInputError(f"{door}() got an empty message; give it text.")
+
+
+def _check_identity(identity: Json, door: str) -> None:
+    lost = None if identity is None else plain.lost_at(identity)
+    if lost is not None:
+        # Two people whose identities JSON cannot hold would look the same to a rule.
+        path, kind = lost
+        raise InvalidRunInputError(
+            f"{door}() takes an identity as JSON data, and at {path} stands a {kind}; give plain values."
+        )
 
 
 def _refuse_running_loop() -> None:

@@ -89,6 +89,16 @@ class RunState:
         self.last_visit: tuple[int, str] | None = None
         self.refused_spans: set[tuple[int, int]] = set()
 
+    @classmethod
+    def following(cls, ended: RunState) -> RunState:
+        """The state at the beginning of the next turn of a conversation; nothing in it is counted anew."""
+        state = cls()
+        state.messages = ended.messages
+        state.message_chars = ended.message_chars
+        state.turns = ended.turns
+        state.gained = len(ended.messages)
+        return state
+
     def apply(self, fact: fa.Fact) -> None:
         """Fold one fact in."""
         if type(fact) in _SILENT:

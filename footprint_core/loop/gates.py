@@ -98,7 +98,7 @@ def _ask(taken: Taken, asked: Asked) -> Question:
 async def _behind_the_chain(turn: Turn, taken: Taken, *, approved: bool) -> Gated:
     name, args = taken.call.name, taken.args
     tool = turn.spec.tools.get(name)
-    # A tool's own checks and its consent run code of the application.
+    # A tool's checks and its consent run code of the application, like the rules do.
     await turn.writer.cancellation.heed()
     if tool is None:
         text = f"There is no tool called {name}, so nothing was run; use one of the tools offered."
@@ -107,6 +107,7 @@ async def _behind_the_chain(turn: Turn, taken: Taken, *, approved: bool) -> Gate
     if not isinstance(found, Checked):
         return _refusing(taken, "invalid", invalid_text(name, found), issues=len(found))
     if tool.check_in is not None:
+        await turn.writer.cancellation.heed()
         asked = _check_in(turn, taken, tool, found, approved=approved)
         if asked is not None:
             return asked

@@ -51,14 +51,14 @@ async def serve_call(spec: AgentSpec, call: ToolCall) -> Served:
     origin = Origin(conversation_id=None, follows=None, before=Messages())
     failed = False
 
-    async def steps(turn: Turn) -> Ending:
+    async def _steps(turn: Turn) -> Ending:
         nonlocal failed
         settled = await settle(turn, take(turn, 0))
         failed = isinstance(settled, Ran) and settled.failed
         await finish(turn, 0, settled)
         return Answered(text=state.messages[0].text)
 
-    await run_segment(turn, configured(turn, origin, turn_index=0), steps, origin=origin)
+    await run_segment(turn, configured(turn, origin, turn_index=0), _steps, origin=origin)
     replied = state.messages[0]
     return Served(
         text=replied.text, is_error=failed or (isinstance(replied, ToolMessage) and replied.refused)

@@ -24,7 +24,7 @@ async def run_together(turn: Turn, ready: dict[int, Ready]) -> dict[int, Ran | Q
     await commit_intents(turn, tuple(ready.values()))
     filing = asyncio.Lock()
 
-    async def body(index: int) -> Ran | Question | BaseException:
+    async def _body(index: int) -> Ran | Question | BaseException:
         settled: Ran | Question | BaseException
         try:
             settled = await run_intended(turn, ready[index], positions[index], inline=False)
@@ -40,7 +40,7 @@ async def run_together(turn: Turn, ready: dict[int, Ready]) -> dict[int, Ran | Q
             return error
         return settled
 
-    tasks = {index: asyncio.ensure_future(body(index)) for index in ready}
+    tasks = {index: asyncio.ensure_future(_body(index)) for index in ready}
     cancelled = await _all(tuple(tasks.values()))
     ended = {index: task.result() for index, task in tasks.items()}
     for outcome in ended.values():

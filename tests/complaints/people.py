@@ -111,5 +111,10 @@ def paused(outcome: Outcome) -> Pause:
 
 
 def answer_to(pause: Pause) -> Any:
-    """What lets a call of any of them go on."""
-    return {"may": "go on"} if pause.tool_name == "person" else YES
+    """What lets the call of a pause go on."""
+    return answer_about(pause.tool_name)
+
+
+def answer_about(name: str) -> Any:
+    """What lets a call of one of the tools that pause go on."""
+    return {"may": "go on"} if name == "person" else YES

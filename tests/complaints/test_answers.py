@@ -86,7 +86,8 @@ def test_c035_equal_questions_of_two_conversations_are_told_apart_whatever_the_o
         ended = answered(await second.resume(other.checkpoint, {"for": "the second"}))
         begun = answered(await first.resume(one.checkpoint, {"for": "the first"}))
         assert (begun.run_id, ended.run_id) == (one.run_id, other.run_id)
-        return first._messages, second._messages
+        answered(await first.follow_up("and?"))
+        answered(await second.follow_up("and?"))
 
     one, other = run(story())
     assert ('"the first"' in one[2].text, '"the second"' in other[2].text) == (True, True)

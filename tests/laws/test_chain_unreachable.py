@@ -116,7 +116,7 @@ def chained() -> Exception:
 
 HELD: list[object] = [
     CANARY,
-    [{"a": (Holder([lambda: HELD]), Holder({"b": [[[[CANARY.encode()]]]]}))}],
+    [{"a": (Holder([(lambda kept=CANARY: kept)]), Holder({"b": [[[[CANARY.encode()]]]]}))}],
     ToolCallContext(
         tool_name="t",
         tool_source=None,

@@ -118,8 +118,8 @@ def read(model: Scripted) -> list[str]:
 
 
 def test_a_need_is_resolved_behind_every_other_gate_and_right_ahead_of_the_body() -> None:
-    checked_in: list[Any] = []
-    desk = Desk(check_in=checked_in.append)
+    # It looks at the args, and does not trip.
+    desk: Desk = Desk(check_in=lambda args: desk.story.append("check-in"))
 
     def checks(_: ToolCallContext) -> Permission:
         desk.story.append("permission")
@@ -127,9 +127,7 @@ def test_a_need_is_resolved_behind_every_other_gate_and_right_ahead_of_the_body(
 
     desk.builder.permission(Checker(checks))
     desk.go(identity={"user": "ada"})
-    assert desk.story == ["permission", "rule", "credential", "body 5 bearer", "after paid"]
-    # The consent was looked at, and not yet when the chain was walked.
-    assert checked_in == [{"amount": 5}]
+    assert desk.story == ["permission", "rule", "check-in", "credential", "body 5 bearer", "after paid"]
     (asked,) = desk.vault.asked
     assert (asked.service, asked.tool_name, asked.tool_call_id) == ("bank", "pay", "c1")
     assert asked.run_id == desk.seen.events[0].run_id
