@@ -92,7 +92,7 @@ from footprint_core.seams import Seam, seam_for
 from footprint_core.session import Session
 from footprint_core.tools.function import tool
 from footprint_core.tools.tool import Tool, ToolContext
-from footprint_core.watch import Scope, Subscription, Watcher, WatcherHealth
+from footprint_core.watch import Recorder, Scope, Subscription, Watcher, WatcherHealth
 from footprint_core.window.sliding import SlidingWindow, sliding_window
 from footprint_core.window.strategy import Fold, WindowPlan, WindowStrategy, WindowTurn, WindowView
 from footprint_core.window.summarize import SummarizeOldest, summarize_oldest
@@ -163,6 +163,7 @@ __all__ = [
     "PolicyHaltError",
     "ProviderError",
     "Receipt",
+    "Recorder",
     "RecorderError",
     "Redactor",
     "ReentrantCallError",

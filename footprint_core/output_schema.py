@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import msgspec
 
@@ -11,6 +12,7 @@ from footprint_core import plain
 from footprint_core.errors import BuilderError
 from footprint_core.facts import SchemaStage
 from footprint_core.plain import Json
+from footprint_core.threads import drop
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -69,7 +71,12 @@ def judge_answer(schema: OutputSchema, text: str) -> Judged:
     except ValueError:
         return Judged(stage="json-parse", error="The answer is not one JSON document.")
     try:
-        return Judged(value=schema.check(data))
+        value = schema.check(data)
+        if not inspect.isawaitable(value):
+            return Judged(value=value)
+        # Nobody awaits it, and what it would raise would pass for a match.
+        drop(value)
+        return Judged(stage="schema-validate", error="The check of the schema is async, and is not awaited.")
     except Exception as error:  # noqa: BLE001 - a check of another make may raise anything
         return Judged(stage="schema-validate", error=plain.detach(str(error)) or type(error).__name__)
 
@@ -87,12 +94,20 @@ def shape_of(schema: object, retries: int) -> Shape:
     if type(retries) is not int or retries < 0:
         raise BuilderError("output_schema(retries=...) counts attempts; give a whole number of at least 0.")
     made = schema if isinstance(schema, OutputSchema) and not isinstance(schema, type) else _made(schema)
-    return Shape(schema=made, instruction=plain.detach(made.instruction), retries=retries)
+    instruction = cast("object", made.instruction)
+    if not isinstance(instruction, str) or not callable(made.check):
+        raise BuilderError("An output schema has an instruction, which is a text, and a check(value) method.")
+    if inspect.iscoroutinefunction(made.check):
+        raise BuilderError("The check of an output schema is async, and nobody awaits it; make it plain.")
+    return Shape(schema=made, instruction=plain.detach(instruction), retries=retries)
 
 
 def _made(schema: object) -> OutputSchema:
     if isinstance(schema, Mapping):
         return _JsonSchema(dict(schema))  # pyright: ignore[reportUnknownArgumentType]
+    if inspect.isroutine(schema):
+        # pydantic would read it as the type of its arguments, and call it with the answer.
+        raise BuilderError("output_schema() takes no function; give an object with instruction and check().")
     return _Typed(schema)
 
 

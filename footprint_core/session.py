@@ -171,7 +171,7 @@ class Session:
         _check_identity(identity, "follow_up")
         ended, turn_index = self._ended, self._turn_index + 1
         if ended is None:
-            raise NoConversationError("There is no finished turn to follow up on; call run() first.")
+            return _nothing_to_follow
         origin = Origin(conversation_id=self.conversation_id, follows=self._follows, before=ended.messages)
         state = RunState.following(ended)
         return partial(self._begin, message, identity, origin, state, turn_index=turn_index, inline=False)
@@ -331,6 +331,11 @@ def _released(concluded: _Concluded) -> Outcome:
     if isinstance(concluded, MessageDeniedError | PolicyHaltError):
         raise concluded
     return concluded
+
+
+async def _nothing_to_follow() -> _Concluded:
+    """Refused only where nothing else holds back a turn: one that is going, or a question that is open."""
+    raise NoConversationError("There is no finished turn to follow up on; call run() first.")
 
 
 def _check_message(message: object, door: str) -> None:

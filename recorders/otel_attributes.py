@@ -174,8 +174,11 @@ def call_paused(*, outcome: str | None, asked_by: str | None) -> Attributes:
     )
 
 
-def decision(event: DecisionFiled) -> Attributes:
-    """What a decision says. A rule that ran out of time, or answered malformed, raised nothing."""
+def decision(event: DecisionFiled, *, version: str | None) -> Attributes:
+    """What a decision says; `version` is the rule's.
+
+    A rule that ran out of time, or answered malformed, raised nothing.
+    """
     out: Attributes = {
         n.MOMENT: event.moment,
         n.MIDDLEWARE: text(event.middleware),
@@ -190,8 +193,8 @@ def decision(event: DecisionFiled) -> Attributes:
         out[n.TOOL_CALL_ID] = text(event.tool_call_id)
     if event.tool_source is not None:
         out[n.TOOL_SOURCE] = text(event.tool_source)
-    if event.version is not None:
-        out[n.VERSION] = text(event.version)
+    if version is not None:
+        out[n.VERSION] = text(version)
     if event.shadow:
         out[n.SHADOW] = True
     if event.redactions:

@@ -100,6 +100,9 @@ class Segment:
             links=_links_to(event.resumed_from),
         )
         self._context = set_span_in_context(self._agent, around)
+        self._versions = {
+            (moment, rule.name): rule.version for moment, rules in event.rules.items() for rule in rules
+        }
         self._last = event.time
         self._chats: dict[int, Span] = {}
         self._calls: dict[_Key, _Call] = {}
@@ -176,7 +179,7 @@ class Segment:
             (self._agent if call is None else call.span).add_event(n.REDACTION, told, timestamp=end)
         if self._decisions == "notable" and _plain(event):
             return
-        told = attributes.decision(event)
+        told = attributes.decision(event, version=self._versions.get((event.moment, event.middleware)))
         if self._decisions == "events":
             (self._agent if call is None else call.span).add_event(n.DECISION, told, timestamp=end)
             return

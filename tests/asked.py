@@ -32,6 +32,7 @@ from footprint_core import (
 from footprint_core.facts import CallAnswered, Fact
 from footprint_core.pause.checkpoint import digest
 from footprint_core.providers import Completed, Scripted, call, reply
+from footprint_core.session import Session
 from story import Seen, describe
 
 YES = check_in_approved(by="dana@ops", note="checked")
@@ -154,7 +155,7 @@ def pays(*amounts: Any, name: str = "pay") -> list[Completed]:
     return [reply(calls=[call(f"c{i}", name, {"amount": amount}) for i, amount in enumerate(amounts)]), DONE]
 
 
-async def until_asked(agent: Agent, **options: Any) -> Any:
+async def until_asked(agent: Agent | Session, **options: Any) -> Any:
     """The question a turn comes to."""
     return paused(await agent.run("go", **options))
 

@@ -2,7 +2,8 @@
 
 Every event carries where it comes from (`run_id`, `segment`, `sequence`) and when the fact was noted
 (`time`, microseconds since the Unix epoch, UTC). Durations are seconds. A field that does not apply is
-None. Names a model chose are shown only when they are 1 to 64 of a harmless alphabet.
+None, and absent where the event is written out. Names a model chose are shown only when they are 1 to 64
+of a harmless alphabet.
 """
 
 from __future__ import annotations

@@ -23,8 +23,11 @@ class FrozenDict(dict[_K, _V]):
     clear = pop = popitem = setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]
 
 
-class EventBase(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an event comes from and when its fact was noted, microseconds since the Unix epoch, UTC."""
+class EventBase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where an event comes from and when its fact was noted, microseconds since the Unix epoch, UTC.
+
+    What does not apply is None, and absent where the event is written out.
+    """
 
     run_id: str
     segment: int

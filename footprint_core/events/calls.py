@@ -19,9 +19,9 @@ class ToolCallStarted(
     type: ClassVar[str] = "stream.tool_start"
     tool_name: str
     tool_call_id: str
-    tool_source: str | None
+    tool_source: str | None = None
     iteration: int
-    parallel_count: int | None
+    parallel_count: int | None = None
 
 
 class PermissionAnswered(
@@ -33,7 +33,7 @@ class PermissionAnswered(
     capability: Literal["tool_call"]
     target: str
     result: PermissionResult
-    policy_rule_id: str | None
+    policy_rule_id: str | None = None
     checker: str
     tool_call_id: str
     iteration: int
@@ -56,22 +56,21 @@ class DecisionFiled(EventBase, frozen=True, kw_only=True, tag_field="type", tag=
 
     type: ClassVar[str] = "middleware.decision"
     middleware: str
-    version: str | None
     moment: LoopMoment
     at: Literal["tool", "message"]
-    phase: LoopMoment | None
-    tool_name: str | None
-    tool_call_id: str | None
-    tool_source: str | None
+    phase: LoopMoment | None = None
+    tool_name: str | None = None
+    tool_call_id: str | None = None
+    tool_source: str | None = None
     iteration: int
     outcome: Verdict
     changed: bool
-    shadow: bool
+    shadow: bool = False
     answer: AnswerKind
-    error_class: str | None
-    redactions: dict[str, int] | None
+    error_class: str | None = None
+    redactions: dict[str, int] | None = None
     row: int
-    duration: float | None
+    duration: float | None = None
 
 
 class ArgsInvalid(
@@ -137,7 +136,7 @@ class CredentialFailed(
 
     type: ClassVar[str] = "credential.failed"
     service: str
-    error_class: str | None
+    error_class: str | None = None
     tool_call_id: str
 
 
@@ -147,16 +146,16 @@ class ToolCallEnded(EventBase, frozen=True, kw_only=True, gc=False, tag_field="t
     type: ClassVar[str] = "stream.tool_end"
     tool_name: str
     tool_call_id: str
-    tool_source: str | None
+    tool_source: str | None = None
     tool_type: str
     iteration: int
     status: CallStatus
     executed: bool
-    decided_by_rule: str | None
+    decided_by_rule: str | None = None
     args_changed: bool
     args_known_keys: int
     args_unknown_keys: int
     result_type: JsonType | Literal["opaque"]
     result_bytes: int
-    error_class: str | None
-    duration: float | None
+    error_class: str | None = None
+    duration: float | None = None

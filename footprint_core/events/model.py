@@ -28,7 +28,7 @@ class ModelCallStarted(
     iteration: int
     provider: str
     model: str
-    server: str | None
+    server: str | None = None
     messages_count: int
     tools_count: int
 
@@ -55,12 +55,12 @@ class ModelCallEnded(EventBase, frozen=True, kw_only=True, tag_field="type", tag
     type: ClassVar[str] = "stream.llm_end"
     iteration: int
     tool_call_count: int
-    usage: TokenUsage | None
-    cache_read: int | None
-    cache_write: int | None
-    response_model: str | None
-    response_id: str | None
-    first_chunk: float | None
-    stop_reason: StopReason | None
-    error_class: str | None
+    usage: TokenUsage | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    response_model: str | None = None
+    response_id: str | None = None
+    first_chunk: float | None = None
+    stop_reason: StopReason | None = None
+    error_class: str | None = None
     duration: float

@@ -14,7 +14,7 @@ class PauseRequested(EventBase, frozen=True, kw_only=True, gc=False, tag_field="
     type: ClassVar[str] = "pause.request"
     pause_id: str
     kind: PauseKind
-    middleware: str | None
+    middleware: str | None = None
     tool_name: str
     tool_call_id: str
     iteration: int

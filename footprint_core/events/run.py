@@ -15,15 +15,15 @@ class AgentConfigured(EventBase, frozen=True, kw_only=True, tag_field="type", ta
     type: ClassVar[str] = "agent.run_configured"
     agent_id: str
     agent_name: str
-    conversation_id: str | None
+    conversation_id: str | None = None
     provider: str
     model: str
-    window: str | None
+    window: str | None = None
     rules: dict[LoopMoment, tuple[RuleRef, ...]]
     tools: tuple[str, ...]
     streaming: bool
     resumed: bool
-    resumed_from: TraceRef | None
+    resumed_from: TraceRef | None = None
 
 
 class TurnStarted(EventBase, frozen=True, kw_only=True, gc=False, tag_field="type", tag="agent.turn_start"):
@@ -88,7 +88,7 @@ class OutputUnmet(
     attempts: int
     iteration: int
     stage: SchemaStage
-    broken_by: str | None
+    broken_by: str | None = None
 
 
 class FatalError(EventBase, frozen=True, kw_only=True, gc=False, tag_field="type", tag="error.fatal"):
@@ -119,5 +119,5 @@ class TurnEnded(EventBase, frozen=True, kw_only=True, tag_field="type", tag="age
     total_input_tokens: int
     total_output_tokens: int
     duration: float
-    stopped_early: EarlyStop | None
+    stopped_early: EarlyStop | None = None
     recorded: bool = True

@@ -55,7 +55,7 @@ class TraceRef(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     span_id: str
 
 
-class RuleRef(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class RuleRef(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A rule as a run was configured with it."""
 
     name: str
@@ -78,7 +78,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cache_write: int | None = None
 
 
-class EarlyStop(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class EarlyStop(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Why a turn ended before the model was done.
 
     Attributes:

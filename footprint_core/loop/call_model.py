@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import cast, get_args
 
 import msgspec
 
 from footprint_core import plain
 from footprint_core.errors import ProviderError
 from footprint_core.events import TokenStreamed
-from footprint_core.facts import ModelAsked, ModelFailed, ModelReplied, Route
+from footprint_core.facts import ModelAsked, ModelFailed, ModelReplied, Route, StopReason
 from footprint_core.loop.turn import Turn
 from footprint_core.messages import ToolCall, harmless_id
 from footprint_core.providers.port import Completed, ModelRequest
+
+_STOPS: tuple[object, ...] = get_args(StopReason)
 
 
 async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
@@ -48,7 +50,8 @@ async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
     replied = ModelReplied(
         iteration=iteration,
         call_count=len(completed.tool_calls),
-        stop_reason=completed.stop_reason,
+        # A provider may hand on a word of its own, and watchers are told it.
+        stop_reason=completed.stop_reason if completed.stop_reason in _STOPS else "other",
         duration_us=ended - began,
         route=_route(turn, completed, iteration),
         usage=completed.usage,

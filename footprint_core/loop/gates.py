@@ -98,20 +98,25 @@ def _ask(taken: Taken, asked: Asked) -> Question:
 async def _behind_the_chain(turn: Turn, taken: Taken, *, approved: bool) -> Gated:
     name, args = taken.call.name, taken.args
     tool = turn.spec.tools.get(name)
-    # A tool's checks and its consent run code of the application, like the rules do.
-    await turn.writer.cancellation.heed()
+    if turn.writer.cancellation.asked:
+        # A tool's checks and its consent run code of the application, like the rules do.
+        await turn.writer.cancellation.heed()
     if tool is None:
         text = f"There is no tool called {name}, so nothing was run; use one of the tools offered."
         return _refusing(taken, "unknown", text)
     found = checked(tool, args)
     if not isinstance(found, Checked):
         return _refusing(taken, "invalid", invalid_text(name, found), issues=len(found))
-    if tool.check_in is not None:
+    consented = _consented(taken, found)
+    if consented is False and not taken.rewalk:
+        text = f"What would run of {name} is not what a person approved, so it was not run."
+        return _refusing(taken, "blocked", text)
+    approved = approved or consented is True
+    if tool.check_in is not None and not consented:
         await turn.writer.cancellation.heed()
         asked = _check_in(turn, taken, tool, found, approved=approved)
         if asked is not None:
             return asked
-        approved = approved or (taken.consent is not None and taken.consent.kind == "check-in")
     if tool.needs is None:
         return Ready(taken=taken, tool=tool, found=found, credential=None, approved=approved)
     credential = await acquire(turn, taken, tool.needs)
@@ -123,17 +128,18 @@ async def _behind_the_chain(turn: Turn, taken: Taken, *, approved: bool) -> Gate
     return Ready(taken=taken, tool=tool, found=found, credential=credential, approved=approved)
 
 
+def _consented(taken: Taken, found: Checked) -> bool | None:
+    """Whether a person consented to what would run; None when no tool asked them about this call."""
+    consent = taken.consent
+    if consent is None or consent.kind != "check-in":
+        return None
+    return consent.checked is not None and plain.same(consent.checked, found.args)
+
+
 def _check_in(
     turn: Turn, taken: Taken, tool: Tool, found: Checked, *, approved: bool
 ) -> Question | Refusing | None:
-    """The consent a tool declares: asked, given, or no longer to be had."""
-    consent = taken.consent
-    if consent is not None and consent.kind == "check-in" and consent.checked is not None:
-        if plain.same(consent.checked, found.args):
-            return None
-        if not taken.rewalk:
-            text = f"What would run of {tool.name} is not what a person approved, so it was not run."
-            return _refusing(taken, "blocked", text)
+    """The consent a tool declares: asked, not needed, or no longer to be had."""
     if not _trips(tool, found.args):
         return None
     if approved:

@@ -70,9 +70,12 @@ async def restore(
     read = _answer(checkpoint, answer)
     standing = await ledger.pause_standing(checkpoint.run_id, checkpoint.pause_id)
     if standing is None and ledger.decisions(checkpoint.run_id):
-        raise ForeignCheckpointError(
-            "The ledger has this run and does not know this pause; resume on the ledger it was opened in."
-        )
+        # Another process may have brought both here at this moment.
+        standing = await ledger.pause_standing(checkpoint.run_id, checkpoint.pause_id)
+        if standing is None:
+            raise ForeignCheckpointError(
+                "The ledger has this run and does not know this pause; resume on the ledger it was opened in."
+            )
     if standing is not None:
         if standing.answered:
             raise StaleDecisionError("The pause was answered before; each answer is used once.")

@@ -20,7 +20,6 @@ def decided(fact: fa.Decided, at: At, marks: Marks) -> ev.Event:
         sequence=at[2],
         time=at[3],
         middleware=fact.middleware,
-        version=fact.version,
         moment=fact.moment,
         at="message" if about_message else "tool",
         phase=fact.moment if about_message else None,

@@ -3,15 +3,15 @@
 from footprint_core.watch.audience import Audience, being_told
 from footprint_core.watch.bus import Bus
 from footprint_core.watch.listener import WatcherHealth
-from footprint_core.watch.ports import Closing, Correlating, Enclosing, Scope, Watcher
+from footprint_core.watch.ports import Correlating, Enclosing, Recorder, Scope, Watcher
 from footprint_core.watch.subscriptions import Subscription
 
 __all__ = [
     "Audience",
     "Bus",
-    "Closing",
     "Correlating",
     "Enclosing",
+    "Recorder",
     "Scope",
     "Subscription",
     "Watcher",

@@ -11,7 +11,7 @@ from weakref import WeakSet
 from footprint_core.errors import DuplicateWatcherError
 from footprint_core.watch.audience import Audience, being_told
 from footprint_core.watch.listener import Listener, WatcherHealth, watching
-from footprint_core.watch.ports import Closing, Watcher
+from footprint_core.watch.ports import Recorder, Watcher
 from footprint_core.watch.subscriptions import Subscribers, Subscription, subscribing
 
 
@@ -102,7 +102,7 @@ class Bus:
         deadline = time.monotonic() + timeout
         for listener in self._given:
             watcher = listener.watcher
-            if any(watcher is other for other in watchers) and isinstance(watcher, Closing):
+            if any(watcher is other for other in watchers) and isinstance(watcher, Recorder):
                 try:
                     watcher.close(max(0.0, deadline - time.monotonic()))
                 except Exception as error:  # noqa: BLE001 - isolated like any failure of a watcher

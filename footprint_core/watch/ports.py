@@ -1,4 +1,4 @@
-"""What a watcher is, and what it may be besides: correlating, enclosing, closing."""
+"""What a watcher is, and what it may be besides: correlating, enclosing, a recorder."""
 
 from __future__ import annotations
 
@@ -64,8 +64,11 @@ class Enclosing(Protocol):
 
 
 @runtime_checkable
-class Closing(Protocol):
-    """A watcher that holds something: a recorder."""
+class Recorder(Watcher, Protocol):
+    """A watcher that ships what it is told, and holds something until it has: its `id` is its name.
+
+    One that was given to a builder is closed once, with the last agent that has it.
+    """
 
     def flush(self, timeout: float, /) -> bool:
         """Ship what is queued, within `timeout` seconds; False when something is left."""

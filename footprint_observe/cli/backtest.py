@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from footprint_core import Watcher
-from footprint_core.watch import Closing
+from footprint_core.watch import Recorder
 from footprint_observe.backtest import (
     Answering,
     BacktestReport,
@@ -83,7 +83,7 @@ async def _play(
             await ledger.close()
     finally:
         for watcher in watchers:
-            if isinstance(watcher, Closing):
+            if isinstance(watcher, Recorder):
                 await asyncio.to_thread(watcher.close, _CLOSE_SECONDS)
 
 

@@ -174,4 +174,3 @@ RESUMING: dict[str, Door] = {
 
 DOORS: dict[str, Door] = {**TAKING, **RESUMING}
 """Every door a turn can be played through."""
-

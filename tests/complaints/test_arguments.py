@@ -119,7 +119,7 @@ def test_c002_an_answer_cannot_edit_a_call_so_no_approval_covers_another_one(
 
 
 def _desk(pauses: str, *rules: Any, much: int = 0) -> tuple[Any, list[tuple[str, int]]]:
-    """An agent with `pay` and `refund`; a rule asks about a payment, or `pay` demands consent above `much`."""
+    """An agent with `pay` and `refund`; a rule asks about each payment, or `pay` does above `much`."""
     ran: list[tuple[str, int]] = []
 
     def pay(amount: int) -> str:

@@ -1,4 +1,4 @@
-"""A gate that is described wrongly is refused when the agent is built; one that is built can be asked about."""
+"""A gate that is described wrongly is refused when the agent is built; one that never ran can be found."""
 
 from __future__ import annotations
 
@@ -61,15 +61,13 @@ WRONG: dict[str, Callable[[], object]] = {
         lambda b: b.act(before_tool=[before_tool("g")(_yes), before_tool("g")(_yes)])
     ),
     "no time to answer": _wrong(lambda b: b.tool_middleware(before_tool("g", timeout=0)(_yes))),
-    "a time that is no number": _wrong(
-        lambda b: b.tool_middleware(_rule(on_tool_call=_yes, timeout="1 s"))
-    ),
-    "a consent that is misspelled": lambda: tool(check_in="allways")(pay),  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    "a time that is no number": _wrong(lambda b: b.tool_middleware(_rule(on_tool_call=_yes, timeout="1 s"))),
+    "a consent that is misspelled": lambda: tool(check_in="allways")(pay),  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     "a consent nobody awaits": lambda: tool(check_in=_never)(pay),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     "evidence of no consent": lambda: tool(evidence=lambda args: args)(pay),
     "a role there is not": lambda: PermissionPolicy.from_roles({"desk": ["pay"]}, role="dsk"),
     "a role whose tools are a text": lambda: PermissionPolicy.from_roles({"desk": "pay"}, role="desk"),
-    "a checker without a check": _wrong(lambda b: b.permission(_rule(cheque=_yes))),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    "a checker without a check": _wrong(lambda b: b.permission(_rule(cheque=_yes))),
     "a second checker": _wrong(
         lambda b: [b.permission(PermissionPolicy.from_roles({"a": []}, role="a")) for _ in range(2)]
     ),
@@ -89,7 +87,9 @@ async def _never(_: Any) -> bool:
 
 
 @pytest.mark.parametrize("build", WRONG.values(), ids=WRONG)
-def test_c004_a_gate_that_is_described_wrongly_is_refused_when_it_is_made(build: Callable[[], object]) -> None:
+def test_c004_a_gate_that_is_described_wrongly_is_refused_when_it_is_made(
+    build: Callable[[], object],
+) -> None:
     with pytest.raises(BuilderError):
         build()
 
@@ -186,8 +186,7 @@ def test_c019_a_rule_that_is_named_is_asked_or_the_build_refuses_it() -> None:
 
         return note
 
-    whole = SimpleNamespace(
-        name="whole",
+    whole = _rule(
         on_message=noting("message"),
         on_tool_call=noting("call"),
         on_tool_result=noting("result"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import msgspec
 import pytest
@@ -127,8 +127,7 @@ def _act(key: str, answers: Hook, *, is_async: bool) -> ActOptions:
     async def awaited(context: Any) -> Any:
         return answers(context)
 
-    act: Any = {key: [makes("rule")(awaited if is_async else answers)]}
-    return act
+    return cast("ActOptions", {key: [makes("rule")(awaited if is_async else answers)]})
 
 
 def _play(desk: Desk, door: Door) -> Outcome | MessageDeniedError:
@@ -162,13 +161,13 @@ def test_c012_what_a_rule_decides_holds_at_every_door(
 def _watches_all(answers: Hook = lambda _: allow(why="seen")) -> ActOptions:
     tool_rule = before_tool("calls")(answers), after_tool("results")(answers)
     message_rule = on_message("messages")(answers)
-    act: Any = {
+    act = {
         "input": [message_rule],
         "before_tool": [tool_rule[0]],
         "after_tool": [tool_rule[1]],
         "output": [message_rule],
     }
-    return act
+    return cast("ActOptions", act)
 
 
 @pytest.mark.parametrize("streaming", [False, True])

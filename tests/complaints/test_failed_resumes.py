@@ -20,7 +20,6 @@ from footprint_core import (
     FootprintError,
     ForeignCheckpointError,
     LedgerBusyError,
-    LedgerError,
     MemoryLedger,
     Pause,
     PendingQuestionError,
@@ -87,12 +86,13 @@ def test_c062_an_answer_is_used_up_exactly_when_it_is_on_record(name: str, appen
     async def story() -> None:
         pause = paused(await agent.run("go"))
         ledger.left = append
-        try:
-            await agent.resume(pause.checkpoint, answer_to(pause))
-        except LedgerError as error:
-            assert error.run_id == pause.run_id
+        # A tool that asked has run, so there is no intent of it to be made durable.
+        if append > (4 if name == "person" else 5):
+            answered(await agent.resume(pause.checkpoint, answer_to(pause)))
         else:
-            assert append > 4
+            with pytest.raises(LedgerBusyError) as caught:
+                await agent.resume(pause.checkpoint, answer_to(pause))
+            assert caught.value.run_id == pause.run_id
         ledger.left = 0
         facts = [entry.fact for entry in ledger.entries(pause.run_id)]
         on_record = any(isinstance(fact, PauseAnswered) for fact in facts)

@@ -34,7 +34,11 @@ def test_c038_no_answer_runs_again_what_had_finished_before_the_question(
     name: str, parallel: bool, elsewhere: str
 ) -> None:
     till, ledger = Till(), MemoryLedger()
-    calls = [call("a", "pay", {"amount": 1}), call("b", name, {"amount": 500}), call("c", "pay", {"amount": 2})]
+    calls = [
+        call("a", "pay", {"amount": 1}),
+        call("b", name, {"amount": 500}),
+        call("c", "pay", {"amount": 2}),
+    ]
     first, model = till.agent(reply(calls=calls), DONE, ledger=ledger, parallel_tools=parallel)
     pause = paused(run(first.run("go")))
     did = list(till.did)
@@ -153,7 +157,9 @@ def test_c054_an_approval_runs_a_call_once_under_a_key_that_is_its_own(name: str
     intents = [f"{run_id}:{position}" for position, fact in facts if isinstance(fact, ToolIntended)]
     assert till.keys == intents
     assert len(set(intents)) == 2
-    kept = select(path, "select run_id || ':' || position from facts where kind = 'tool.intended' order by id")
+    kept = select(
+        path, "select run_id || ':' || position from facts where kind = 'tool.intended' order by id"
+    )
     assert [key for (key,) in kept] == intents
 
 

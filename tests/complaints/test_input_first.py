@@ -68,7 +68,9 @@ def test_c011_nothing_begins_before_every_input_rule_has_decided(
                 await turn
             assert (began, len(model.requests) - requests) == ([], 0)
             taken = [e.fact for e in ledger.entries(agent.last_run_id or "")]
-            assert not any(isinstance(fact, MessageTaken) and fact.text is not msgspec.UNSET for fact in taken)
+            assert not any(
+                isinstance(fact, MessageTaken) and fact.text is not msgspec.UNSET for fact in taken
+            )
         else:
             answered(await turn)
             assert began[:2] == ["input: go", "tool"]

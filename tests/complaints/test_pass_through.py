@@ -1,4 +1,4 @@
-"""Rules that let everything pass change nothing: not a byte of a request, not an answer, not what tools do."""
+"""Rules that let everything pass change nothing: no byte of a request, no answer, nothing that tools do."""
 
 from __future__ import annotations
 

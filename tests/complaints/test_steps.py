@@ -58,7 +58,10 @@ STEPS = {
         options={"max_iterations": 2, "wrap_up": False},
     ),
     "asked for its shape again": Steps(
-        said=[_calls(1), reply(text="no json"), reply(text="{}")], finals=["no json", "{}"], taken=1, schema=True
+        said=[_calls(1), reply(text="no json"), reply(text="{}")],
+        finals=["no json", "{}"],
+        taken=1,
+        schema=True,
     ),
 }
 
@@ -127,12 +130,19 @@ def test_c032_a_rule_before_a_tool_is_asked_before_its_body_and_one_behind_it_af
     builder, _ = describe(
         [_calls(1, 2), reply(text="done")],
         act,
-        act={"before_tool": [before_tool("b")(noting("before"))], "after_tool": [after_tool("a")(noting("after"))]},
+        act={
+            "before_tool": [before_tool("b")(noting("before"))],
+            "after_tool": [after_tool("a")(noting("after"))],
+        },
         parallel_tools=parallel,
     )
     answered(run(builder.build().run("go")))
     for one in ("c1", "c2"):
-        assert [step for step in order if step.endswith(one)] == [f"before {one}", f"body {one}", f"after {one}"]
+        assert [step for step in order if step.endswith(one)] == [
+            f"before {one}",
+            f"body {one}",
+            f"after {one}",
+        ]
     assert [step for step in order if step.startswith("after")] == ["after c1", "after c2"]
     assert len(order) == 6
 

@@ -1,4 +1,4 @@
-"""A model that streams: what the caller gets is what the output rules let through, and nothing leaves before."""
+"""A model that streams: the caller gets what the output rules let through, and nothing before."""
 
 from __future__ import annotations
 

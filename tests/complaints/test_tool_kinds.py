@@ -1,4 +1,4 @@
-"""One chain for every kind of tool: own, of a schema, of a server, of a mock of one, and served to a client."""
+"""One chain for every kind of tool: own, of a schema, of a server or a mock of one, and served."""
 
 from __future__ import annotations
 

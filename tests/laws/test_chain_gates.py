@@ -318,9 +318,9 @@ def test_after_an_approval_the_after_chain_runs_as_in_an_undisturbed_call(by: st
         after = [facts_of(row) for row in out.decisions if row.moment == "after-tool"]
         for row in after:
             del row["position"], row["segment"]
-        told.append((after, rule.results, model.requests[-1].messages[-1].text))
+        told.append((after, rule.calls, rule.results, model.requests[-1].messages[-1].text))
     assert told[0] == told[1]
-    assert told[0][1:] == (1, '["paid 5"]')
+    assert told[0][1:] == (1, 1, '["paid 5"]')
 
 
 def test_a_call_to_an_unknown_tool_goes_through_the_before_chain_and_no_further() -> None:

@@ -138,10 +138,12 @@ def test_a_run_a_follow_up_and_a_resume_go_on_with_the_made_text() -> None:
 def _places(name: str) -> list[tuple[str, ast.Call]]:
     """Where the product calls something, by file."""
     root = Path(str(footprint_core.__file__)).parent
+    texts = {str(path.relative_to(root)): path.read_text() for path in sorted(root.rglob("*.py"))}
     return [
-        (str(path.relative_to(root)), node)
-        for path in sorted(root.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        (file, node)
+        for file, text in texts.items()
+        if f"{name}(" in text
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and _called(node.func) == name
     ]
 

@@ -106,7 +106,8 @@ def human(payload: Any, *, entered: list[int] | None = None) -> Any:
 
 
 @pytest.mark.parametrize(
-    "value", [None, False, 0, "", "yes", [], {}, {"decision": "maybe"}, YES, NO, {"by": "x", "n": [1.5, None]}]
+    "value",
+    [None, False, 0, "", "yes", [], {}, {"decision": "maybe"}, YES, NO, {"by": "x", "n": [1.5, None]}],
 )
 def test_a_tool_that_asked_takes_any_value_and_a_decision_is_one_like_any_other(value: Any) -> None:
     till, entered = Till(), list[int]()
@@ -144,7 +145,9 @@ def test_a_tool_that_asked_and_gets_nothing_json_can_hold_stays_open(nothing: tu
 
 
 @pytest.mark.parametrize("how", ["async", "thread", "inline"])
-@pytest.mark.parametrize("door", [lambda: ask_human("How?", n=1), lambda: pause_here({"question": "How?", "n": 1})])
+@pytest.mark.parametrize(
+    "door", [lambda: ask_human("How?", n=1), lambda: pause_here({"question": "How?", "n": 1})]
+)
 def test_a_tool_that_catches_every_exception_cannot_swallow_its_pause(how: str, door: Any) -> None:
     swallowed: list[str] = []
 
@@ -209,7 +212,9 @@ def test_a_payload_that_looks_like_an_answer_is_only_shown() -> None:
 
 @pytest.mark.parametrize("decided", [check_in_approved, check_in_declined])
 @pytest.mark.parametrize("note", [None, "with a note: ø ✓"])
-def test_a_decision_is_plain_json_and_means_the_same_after_a_round_trip(decided: Any, note: str | None) -> None:
+def test_a_decision_is_plain_json_and_means_the_same_after_a_round_trip(
+    decided: Any, note: str | None
+) -> None:
     decision = decided(by="dana@ops", note=note)
     travelled = json.loads(json.dumps(decision))
     assert travelled == decision

@@ -121,6 +121,19 @@ def test_a_tool_that_asks_after_an_approval_is_answered_with_a_refusal_and_count
     assert "asked a person" in shown.result
 
 
+def test_a_consent_counts_also_where_the_tool_no_longer_declares_one() -> None:
+    till = Till()
+
+    def pay(amount: int) -> Any:
+        till.paid.append(amount)
+        pause_here({"amount": amount})
+
+    pause = run(until_asked(till.agent(pays(500), [], tool(name="pay", check_in="always")(pay))))
+    answered(run(till.agent(DONE, [], tool(name="pay")(pay)).resume(pause.checkpoint, YES)))
+    assert till.paid == [500]
+    assert "asked a person" in till.read()[0]
+
+
 def test_permission_is_asked_again_first_about_the_args_the_person_approved() -> None:
     till, checker = Till(), Checker()
     ended = resumed(till.agent(pays(500), [adds(-1), asks(), adds(-2, "fee-2")], permission=checker))

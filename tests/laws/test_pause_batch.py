@@ -55,9 +55,7 @@ def test_what_ran_before_a_pause_is_never_run_again_by_another_agent(parallel: b
     first, second = Till(), Till()
     second.ledger = first.ledger
     pause = run(until_asked(first.agent(pays(1, 2, 500), [asks()], parallel_tools=parallel)))
-    answered(
-        run(second.agent(DONE, [asks()], parallel_tools=parallel).resume(posted(pause.checkpoint), YES))
-    )
+    answered(run(second.agent(DONE, [asks()], parallel_tools=parallel).resume(posted(pause.checkpoint), YES)))
     assert first.paid == [1, 2]
     assert second.paid == [500]
 
@@ -77,9 +75,7 @@ def test_a_remaining_call_may_pause_again_and_each_resume_answers_one_question(p
         call("c2", "pay", {"amount": 600}),
         call("c3", "person", {"amount": 8}),
     ]
-    agent = till.agent(
-        [reply(calls=calls), DONE], [asks()], till.pay(), person, parallel_tools=parallel
-    )
+    agent = till.agent([reply(calls=calls), DONE], [asks()], till.pay(), person, parallel_tools=parallel)
 
     async def go() -> Any:
         asked = []
@@ -159,6 +155,8 @@ def test_a_run_that_was_paused_and_approved_equals_the_same_run_without_a_questi
         return sorted(kept, key=lambda row: str(row["tool_call_id"])) if parallel else kept
 
     # A rule that asked has no row that it passed the call through.
-    passed = [r for r in rows(other) if r["middleware"] != "four-eyes" or r["tool_call_id"] not in ("c1", "d0")]
+    passed = [
+        r for r in rows(other) if r["middleware"] != "four-eyes" or r["tool_call_id"] not in ("c1", "d0")
+    ]
     assert rows(one) == passed
     assert asked.ended(one.run_id) == free.ended(other.run_id) == [("ran", True)] * 5

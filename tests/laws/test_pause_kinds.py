@@ -42,7 +42,7 @@ def person(amount: int) -> Any:
 
 
 CALLS = {"ask": "pay", "check-in": "wipe", "human": "person"}
-KINDS = {Answer: "answer", AskPause: "ask", CheckInPause: "check-in", HumanPause: "human"}
+KINDS: dict[Any, str] = {Answer: "answer", AskPause: "ask", CheckInPause: "check-in", HumanPause: "human"}
 ANSWERS: dict[str, Any] = {"ask": YES, "check-in": YES, "human": 7}
 
 
@@ -94,14 +94,14 @@ def test_an_ask_suspends_before_anything_of_the_call_has_happened() -> None:
     class Vault:
         async def credential(self, request: CredentialRequest, /) -> Credential:
             touched.append("credential")
-            return Credential(secret="s")
+            return Credential(kind="bearer", secret="s")
+
+    def trips(args: Any) -> bool:
+        touched.append("check-in")
+        return True
 
     till = Till()
-    pay = till.pay(
-        needs="bank",
-        check_in=lambda args: bool(touched.append("check-in")),
-        evidence=lambda args: touched.append("evidence"),
-    )
+    pay = till.pay(needs="bank", check_in=trips, evidence=trips)
     behind = Rule("behind")
     builder, _ = describe(pays(500), pay, ledger=till.ledger, act={"before_tool": [asks(), behind]})
     pause = run(until_asked(builder.credentials(Vault()).build()))

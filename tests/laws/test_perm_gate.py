@@ -10,6 +10,7 @@ import pytest
 from footprint_core import (
     AskPause,
     CheckInPause,
+    HumanPause,
     MemoryLedger,
     Permission,
     ToolCallContext,
@@ -17,6 +18,7 @@ from footprint_core import (
     ToolOutcome,
     allow,
     ask,
+    ask_human,
     before_tool,
     check_in_approved,
     check_in_declined,
@@ -270,6 +272,24 @@ def test_a_declined_call_and_one_that_has_run_are_not_asked_about_again() -> Non
     checker = Checker()
     ran, _, _ = resumed(checker, check_in_declined(by="dana"))
     assert (len(checker.asked), ran) == (1, [])
+    checker, ran = Checker(), []
+
+    @tool(name="pay")
+    async def asks(amount: int) -> None:
+        """Asks while it runs."""
+        ran.append(amount)
+        ask_human("Really?")
+
+    builder, model = describe([ASKED, DONE], asks)
+    agent = builder.permission(checker).build()
+
+    async def story() -> None:
+        pause = await agent.run("go")
+        assert isinstance(pause, HumanPause)
+        answered(await agent.resume(pause.checkpoint, "yes"))
+
+    run(story())
+    assert (len(checker.asked), ran, read(model)) == (1, [5], ["yes"])
 
 
 def test_it_is_asked_again_behind_an_approved_check_in_too() -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from footprint_core import events as ev
-from footprint_core.watch import Closing
+from footprint_core.watch import Recorder
 from recorders.console import Console, line
 
 RUN = "0" * 26 + "abcdef"
@@ -133,7 +133,7 @@ def test_it_prints_on_standard_error_and_counts_what_it_cannot_print(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     watcher = Console(id="mine")
-    assert isinstance(watcher, Closing)
+    assert isinstance(watcher, Recorder)
     assert watcher.id == "mine"
     watcher.on_event(event(ev.AgentConfigured))
     watcher.close(10.0)

@@ -21,7 +21,7 @@ from opentelemetry.trace import NoOpTracerProvider, SpanContext, StatusCode, get
 from footprint_core import events as ev
 from footprint_core.errors import RecorderError
 from footprint_core.facts import TraceRef
-from footprint_core.watch import Closing, Correlating, Enclosing, Scope
+from footprint_core.watch import Correlating, Enclosing, Recorder, Scope
 from recorders import otel_spans
 from recorders.otel_spans import OtelSpans
 
@@ -118,7 +118,7 @@ def test_it_is_what_a_run_asks_of_a_recorder() -> None:
     assert watcher.id == "mine"
     assert isinstance(watcher, Correlating)
     assert isinstance(watcher, Enclosing)
-    assert isinstance(watcher, Closing)
+    assert isinstance(watcher, Recorder)
     with pytest.raises(RecorderError, match="spans, notable, events"):
         OtelSpans(decisions=cast("Any", "all"))
 

@@ -118,13 +118,13 @@ def end(time: int, outcome: str = "answered", **known: Any) -> ev.TurnEnded:
 def governed() -> list[ev.Event]:
     """One tool, and a rule at every moment."""
     return [
-        start(1000),
+        start(1000, rules={"before-tool": [{"name": "ceiling", "version": "3"}]}),
         decided(1100, "input", "scrub", changed=True, redactions={"mask": 2, "drop": 1}),
         event(ev.TurnStarted, 1110),
         *model_call(1200),
         event(ev.RouteDecided, 1290, iteration=1, chosen="tool-calls"),
         tool_start(1300, tool_source="billing"),
-        decided(1400, "before-tool", "ceiling", version="3", tool_source="billing"),
+        decided(1400, "before-tool", "ceiling", tool_source="billing"),
         decided(1500, "after-tool", "pii", changed=True),
         tool_end(1600, tool_source="billing", result_type="object", result_bytes=41, args_known_keys=2),
         event(ev.IterationFinished, 1610, iteration=1),
