@@ -18,14 +18,14 @@ async def acquire(turn: Turn, taken: Taken, service: str) -> Credential | None:
     iteration, call_id, name = taken.subject.iteration, taken.call.id, taken.call.name
     writer = turn.writer
     writer.note(CredentialRequested(iteration=iteration, call_id=call_id, tool_name=name, service=service))
-    given: object = None
+    given: Credential | None = None
     error_class: str | None = None
     if turn.spec.credentials is not None:
         await writer.commit()
         await writer.cancellation.heed()
         turn.stage = "credential"
         given, error_class = await _asked(turn, turn.spec.credentials, taken, service)
-    if not isinstance(given, Credential):
+    if given is None:
         failed = CredentialFailed(
             iteration=iteration, call_id=call_id, tool_name=name, service=service, error_class=error_class
         )
@@ -44,8 +44,8 @@ async def acquire(turn: Turn, taken: Taken, service: str) -> Credential | None:
 
 async def _asked(
     turn: Turn, provider: CredentialProvider, taken: Taken, service: str
-) -> tuple[object, str | None]:
-    """What the provider gave, or the class of what it raised; its text could quote a secret."""
+) -> tuple[Credential | None, str | None]:
+    """What the provider gave, or the class of what it raised or gave instead; a text could quote a secret."""
     request = CredentialRequest(
         service=service,
         tool_name=taken.call.name,

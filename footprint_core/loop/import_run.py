@@ -19,7 +19,7 @@ async def import_run(
     """Append the rows as they were filed, marked as imported, then the pause; the last position.
 
     The pause is known here from then on, so that it is answered once. Nobody is told again what was told
-    when it was filed.
+    when it was filed. What is here of an import that did not come to its end is not appended again.
 
     Args:
         spec: The agent.
@@ -31,8 +31,8 @@ async def import_run(
     Raises:
         LedgerError: The ledger did not take them.
     """
-    position = 0
-    for number, group in groupby(rows, key=lambda row: row.segment):
+    position = len(spec.ledger.decisions(run_id))
+    for number, group in groupby(rows[position:], key=lambda row: row.segment):
         writer = _writer(spec, run_id, number, position)
         for row in group:
             writer.note(_fact(row), at=row.recorded_us)

@@ -56,7 +56,7 @@ class Checkpoint(_Model):
         signature: HMAC-SHA256 over all of it but itself, hex, when the agent has a key.
         held: Calls of the batch that came to something before one ahead of them is answered, by index.
         opened_us: When it paused, microseconds since the Unix epoch, UTC.
-        expires_us: From when on it takes no answer, or None.
+        expires_us: After which it takes no answer, or None.
         agent_id: The agent.
         conversation_id: The application's conversation, or None.
         rules: The names of the rules per moment, in order.

@@ -69,7 +69,8 @@ async def restore(
     refuse_other_agent(checkpoint, agent_id, rules)
     read = _answer(checkpoint, answer)
     standing = await ledger.pause_standing(checkpoint.run_id, checkpoint.pause_id)
-    if standing is None and ledger.decisions(checkpoint.run_id):
+    # Rows that were imported and no pause: a process died while it brought them here, and that goes on.
+    if standing is None and not all(row.imported for row in ledger.decisions(checkpoint.run_id)):
         # Another process may have brought both here at this moment.
         standing = await ledger.pause_standing(checkpoint.run_id, checkpoint.pause_id)
         if standing is None:

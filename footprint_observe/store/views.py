@@ -41,6 +41,7 @@ SELECT
   f.duration_us, f.error_class,
   f.shadow,            -- 1: only recorded
   f.after_approval,    -- 1: changed args that a person had approved
+  json_extract(f.extra, '$.imported') IS NOT NULL AS imported, -- 1: another ledger filed it
   f.redacted, f.trace_id, f.span_id
 FROM facts AS f
 WHERE f.kind = 'decision'

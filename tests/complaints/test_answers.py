@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from complaints.people import DONE, NO, PAUSING, YES, Till, answer_to, paused, pays, through_json
+from complaints.people import DONE, NO, PAUSING, YES, Till, answer_to, four_eyes, paused, pays, through_json
 from footprint_core import (
     DecisionRequiredError,
     InvalidRunInputError,
@@ -20,6 +20,7 @@ from footprint_core import (
     PendingQuestionError,
     StaleDecisionError,
     ToolMessage,
+    ToolResultContext,
     after_tool,
     allow,
     ask,
@@ -45,9 +46,16 @@ def _own(pause: Pause) -> Any:
 def test_c035_every_answer_reaches_the_call_it_was_asked_about(
     names: tuple[str, ...], ids: tuple[str, ...], parallel: bool
 ) -> None:
+    read: list[tuple[str, Any]] = []
+
+    def look(ended: ToolResultContext) -> Any:
+        read.append((ended.tool_call_id, ended.result))
+        return allow()
+
     till = Till()
     calls = [call(id, name, {"amount": 500}) for id, name in zip(ids, names, strict=True)]
-    agent, model = till.agent(reply(calls=calls), DONE, parallel_tools=parallel)
+    rules = [four_eyes, after_tool("look")(look)]
+    agent, model = till.agent(reply(calls=calls), DONE, rules=rules, parallel_tools=parallel)
 
     async def story() -> list[Pause]:
         asked: list[Pause] = []
@@ -66,6 +74,7 @@ def test_c035_every_answer_reaches_the_call_it_was_asked_about(
     for pause, result in zip(wanted, results, strict=False):
         assert (result.call_id, result.tool_name) == (pause.tool_call_id, pause.tool_name)
         assert f"for {pause.tool_call_id}" in result.text.replace('"for":"', "for ")
+    assert all(result == {"for": id} for id, result in read)
     # A repeated id is no question at all: its call is answered under an id of its own.
     assert all("used twice" in m.text for m in results[len(wanted) :])
 

@@ -176,7 +176,36 @@ def test_c019_rules_that_never_ran_are_a_query(tmp_path: Path) -> None:
     assert select(path, NEVER_RAN) == [("window", "sliding-window")]
 
 
-def test_c019_a_rule_that_is_named_is_asked_or_the_build_refuses_it() -> None:
+HOOKS = {
+    "on_message": {"input": ["input"], "output": ["output"]},
+    "on_tool_call": {"before_tool": ["before-tool"]},
+    "on_tool_result": {"after_tool": ["after-tool"]},
+}
+"""By hook and key, the moments at which a rule with that hook alone is asked."""
+
+
+@pytest.mark.parametrize("key", ["input", "before_tool", "after_tool", "output"])
+@pytest.mark.parametrize("hook", HOOKS)
+def test_c019_a_rule_under_a_key_is_asked_there_or_refused(hook: str, key: str) -> None:
+    asked: list[str] = []
+
+    def note(_: Any) -> Any:
+        asked.append(hook)
+        return allow()
+
+    act: Any = {key: [_rule(**{hook: note})]}
+    builder, _ = describe([reply(calls=[call("c1", "pay", {"amount": 5})]), reply(text="done")], pay)
+    moments = HOOKS[hook].get(key)
+    if moments is None:
+        with pytest.raises(BuilderError, match="gate"):
+            builder.act(**act)
+        return
+    rows = answered(run(builder.act(**act).build().run("go"))).decisions
+    assert asked == [hook]
+    assert [row.moment for row in rows if row.duration_us is not None] == moments
+
+
+def test_c019_a_rule_with_every_hook_is_asked_at_every_moment_of_its_doors() -> None:
     asked: list[str] = []
 
     def noting(moment: str) -> Any:

@@ -28,11 +28,12 @@ from footprint_core import (
     allow,
     ask,
     before_tool,
+    sliding_window,
     summarize_oldest,
 )
 from footprint_core.facts import ModelAsked, WindowVisited
 from footprint_core.messages import Message
-from footprint_core.providers import Chunk, Completed, ModelRequest
+from footprint_core.providers import Chunk, Completed, ModelRequest, reply
 from story import answered, facts_of, run
 
 TURNS = 6
@@ -120,6 +121,23 @@ def test_c095_a_window_begins_with_a_user_and_every_message_in_it_is_whole(kind:
                 assert message.call_id == wanted.pop(0)
                 assert whole(message.text)
         assert not wanted
+
+
+@pytest.mark.parametrize("keep", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("size", [0, 20, 60, 100, 300])
+def test_c095_a_window_of_short_messages_begins_with_a_user_too(size: int, keep: int) -> None:
+    # A removal waits while its notice would be longer than what it replaces, and comes in the end.
+    replies = [reply(text=f"answer {turn} {'x' * size}") for turn in range(30)]
+    agent, model = agent_of(replies, sliding_window(keep_recent_turns=keep))
+
+    async def story() -> None:
+        for turn in range(30):
+            answered(await (agent.follow_up(f"request {turn}") if turn else agent.run("request 0")))
+
+    run(story())
+    assert all(isinstance(request.messages[0], UserMessage) for request in model.requests)
+    assert all(request.messages[-1].text.startswith("request") for request in model.requests)
+    assert len(own(model.requests[-1].messages)) < 45
 
 
 @pytest.mark.parametrize("turns", [1, 2, 6])

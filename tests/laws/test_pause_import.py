@@ -10,7 +10,17 @@ import pytest
 
 from asked import DONE, NO, YES, Rule, Till, adds, asks, edited, paused, pays, posted, until_asked
 from file_ledger import on_file
-from footprint_core import ForeignCheckpointError, MemoryLedger, StaleDecisionError, allow, pause_here, tool
+from footprint_core import (
+    Batch,
+    ForeignCheckpointError,
+    LedgerError,
+    MemoryLedger,
+    Receipt,
+    StaleDecisionError,
+    allow,
+    pause_here,
+    tool,
+)
 from footprint_core.facts import Decided, PauseOpened
 from footprint_observe import Redaction
 from story import answered, facts_of, run
@@ -89,6 +99,36 @@ def test_the_rows_of_every_segment_come_along_and_keep_their_segment(ledger: Any
     assert {row.segment for row in imported} == {1, 2}
     assert {row.segment for row in ended.decisions if not row.imported} == {3}
     assert till.paid == [597]
+
+
+@pytest.mark.parametrize("appends", [1, 2])
+def test_an_import_that_did_not_come_to_its_end_goes_on_where_it_stopped(appends: int) -> None:
+    class Breaking(MemoryLedger):
+        left = appends
+
+        def append_inline(self, batch: Batch, /) -> Receipt:
+            if self.left == 0:
+                raise OSError("the disk is full")
+            self.left -= 1
+            return super().append_inline(batch)
+
+    first, held = Till(), Breaking()
+    agent, till = first.agent(pays(500, 600), RULES), Till(held)
+
+    async def go() -> Any:
+        return paused(await agent.resume((await until_asked(agent)).checkpoint, NO))
+
+    pause = run(go())
+    with pytest.raises(LedgerError):
+        run(till.agent(DONE, RULES).resume(posted(pause.checkpoint), YES))
+    assert till.paid == []
+    held.left = 1_000
+    ended = answered(run(till.agent(DONE, RULES).resume(posted(pause.checkpoint), YES)))
+    assert till.paid == [597]
+    assert sum(row.imported for row in ended.decisions) == len(pause.decisions)
+    entries = held.entries(pause.run_id)
+    assert [entry.position for entry in entries] == list(range(1, len(entries) + 1))
+    assert sum(isinstance(entry.fact, PauseOpened) for entry in entries) == 1
 
 
 def test_what_the_first_ledger_redacted_comes_along_redacted_and_says_so(ledger: Any) -> None:

@@ -192,11 +192,11 @@ def test_a_fold_that_would_drop_the_request_asks_no_summarizer() -> None:
 
 
 def test_the_tools_whose_results_left_are_named_once_in_order_of_first_appearance() -> None:
-    said = [asks(1, "peek", "read", "peek"), asks(2, "tap", "read"), asks(3, "tap"), reply(text="done")]
+    said = [asks(1, "tap", "peek", "tap"), asks(2, "read", "peek"), asks(3, "tap"), reply(text="done")]
     told = Told(said, Plans(lambda view: WindowPlan(remove=(1, 2)) if view.turn_count == 4 else None)).go()
     (visit,) = told.visits
     assert visit.removed_messages == 7
-    assert visit.dropped_observations == ("peek", "read", "tap")
+    assert visit.dropped_observations == ("tap", "peek", "read")
 
 
 def test_a_visit_whose_messages_are_no_results_names_none() -> None:
