@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Awaitable, Mapping
 from typing import Protocol, cast, final
+from urllib.parse import quote
 
 import msgspec
 
@@ -56,21 +59,31 @@ _SHORTEST = 6
 def hidden(value: Json, credential: Credential) -> Json:
     """A plain value without the secret in it: clients of services quote it in what they return and raise.
 
-    A secret of fewer than six characters is not looked for, since it would be found everywhere.
+    It is looked for as it is, and percent-encoded, as JSON and in base64. One of fewer than six characters
+    is not looked for, since it would be found everywhere.
     """
-    secret = credential.secret
-    if len(secret) < _SHORTEST:
+    if len(credential.secret) < _SHORTEST:
         return value
-    return _without(value, secret)
+    return _without(value, _forms(credential.secret))
 
 
-def _without(value: Json, secret: str) -> Json:
+def _forms(secret: str) -> tuple[str, ...]:
+    encoded = base64.b64encode(secret.encode(errors="surrogatepass")).decode().rstrip("=")
+    escaped = {json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    forms = {secret, quote(secret, safe="", errors="surrogatepass"), encoded, *escaped}
+    # The longest first: a shorter form can be part of a longer one.
+    return tuple(sorted(forms, key=len, reverse=True))
+
+
+def _without(value: Json, forms: tuple[str, ...]) -> Json:
     if isinstance(value, str):
-        return value.replace(secret, "[credential]")
+        for form in forms:
+            value = value.replace(form, "[credential]")
+        return value
     if plain.is_object(value):
-        return {key.replace(secret, "[credential]"): _without(item, secret) for key, item in value.items()}
+        return {_without(key, forms): _without(item, forms) for key, item in value.items()}
     if plain.is_array(value):
-        return [_without(item, secret) for item in value]
+        return [_without(item, forms) for item in value]
     return value
 
 

@@ -25,6 +25,7 @@ from footprint_core.events import (
 )
 
 from .handover import Handover
+from .opened import Opened
 
 _BATCH = 64
 _QUEUE = 4096
@@ -32,11 +33,11 @@ _RUN_CHARS = 6
 _COLOURS = {"allow": "green", "deny": "red", "ask": "yellow", "failed": "red", "paused": "yellow"}
 
 
-class Console:
+class Console(Opened):
     """A watcher that prints a line for each decision, call, reply, pause, start and end.
 
     Lines are printed from a thread, so a terminal that stands still stops no run; lines that no longer fit
-    are lost, and counted.
+    are lost, and counted. `with Console() as console:` keeps it open for every agent inside.
 
     Args:
         file: Where to print; without one, standard error. Colours appear only on a terminal.

@@ -34,6 +34,7 @@ from footprint_core.facts import TraceRef
 from footprint_core.watch import Scope
 from footprint_observe import semconv
 
+from .opened import Opened
 from .otel_pipeline import QueuedSpans, pipeline
 from .otel_segment import DecisionsAs, Segment
 
@@ -54,12 +55,13 @@ _SILENT = frozenset(
 )
 
 
-class OtelSpans:
+class OtelSpans(Opened):
     """A watcher that ships every run as a tree of spans.
 
     `invoke_agent` stands for a segment; below it a `chat` for each model call and an `execute_tool` for each
     proposed tool call; and a `middleware.decision` for each row, below the call or the run it decided about.
-    A resumed segment is a trace of its own, linked to the one before.
+    A resumed segment is a trace of its own, linked to the one before. `with OtelSpans() as spans:` keeps it
+    open for every agent inside.
 
     Args:
         tracer_provider: Makes the spans; without one, the global one does. Its owner flushes and closes it.

@@ -12,11 +12,14 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import msgspec
 
 from footprint_core.decisions import Decision
 from footprint_core.errors import LedgerError, LedgerOpenError, LedgerWriteError
+from footprint_core.holding import hold, release
 from footprint_core.ledger import Batch, Entry, PauseStanding, Receipt, Redactor
 from footprint_observe.redaction.policy import Redaction
 from footprint_observe.store import failures, forked, read
@@ -36,6 +39,8 @@ class _Open(msgspec.Struct, frozen=True, kw_only=True):
 
 class SqliteLedger:
     """A ledger in one SQLite file; several processes and several event loops may share it.
+
+    An agent closes it, unless another one still has it, or `async with SqliteLedger(...) as ledger:` does.
 
     Args:
         path: The file; it is made when there is none, its folder is not.
@@ -143,6 +148,19 @@ class SqliteLedger:
         if opened is not None:
             # Both may wait for the disk, and the loop has others to serve.
             await asyncio.to_thread(_close, opened)
+
+    async def __aenter__(self) -> Self:
+        hold(self)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if release(self):
+            await self.close()
 
     @contextmanager
     def _reader(self) -> Generator[sqlite3.Connection]:

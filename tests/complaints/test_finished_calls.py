@@ -226,7 +226,8 @@ def test_c065_one_gated_call_in_a_batch_takes_no_free_call_with_it(
         outcome: Any = await agent.run("go")
         while not hasattr(outcome, "text"):
             questions += 1
-            # Only the gated call is shown to a person.
+            # Only the gated call is shown to a person, and its rule was asked about it once.
+            assert [row.outcome for row in outcome.decisions].count("ask") == 1
             assert (outcome.tool_call_id, outcome.args) == (f"c{place}", {"amount": 500})
             outcome = await agent.resume(through_json(outcome.checkpoint), answer)
         return questions

@@ -95,17 +95,17 @@ gate = before_tool("gate")(lambda c: ask(f"Pay {c.args['amount']}?"))
 def inner(said):
     return describe(said, "inner", pay).tool_middleware(gate).build()
 
-async def helper(task: str) -> str:
-    effect("helper")
+async def clerk(task: str) -> str:
+    effect("clerk")
     outcome = await inner(PAYS).run(task)
     if isinstance(outcome, Answer):
         return outcome.text
     pause_here({"question": outcome.question, "inner": outcome.checkpoint})
 
 def outer(said):
-    return describe(said, "outer", helper).build()
+    return describe(said, "outer", clerk).build()
 
-CALLS = [reply(calls=[call("o1", "helper", {"task": "pay"}), call("o2", "helper", {"task": "pay again"})])]
+CALLS = [reply(calls=[call("o1", "clerk", {"task": "pay"}), call("o2", "clerk", {"task": "pay again"})])]
 YES = check_in_approved(by="dana@ops")
 
 async def ask_first():
@@ -147,10 +147,10 @@ def test_c068_an_agent_that_is_the_tool_of_another_one_goes_on_in_new_processes(
         questions.append(held["data"]["question"])
         held = step("answer", held)
     assert held["text"] == "outer is done"
-    # Two calls of the helper, each with two payments that a person was asked about, each in a new process.
+    # Two calls of the clerk, each with two payments that a person was asked about, each in a new process.
     assert questions == ["Pay 1?", "Pay 2?"] * 2
     done = [line.split(" ", 1) for line in effects.read_text().splitlines()]
-    assert [word for _, word in done] == ["helper", "pay 1", "pay 2"] * 2
+    assert [word for _, word in done] == ["clerk", "pay 1", "pay 2"] * 2
     assert len({process for process, _ in done}) == 5
     assert select(path, "select agent, outcome, segments from runs order by id") == [
         ("outer", "answered", 3),
