@@ -44,19 +44,20 @@ class ApproveOnce:
 
     Attributes:
         name: Its name in the rows.
+        tools: The tools it asks about; None for all. An agent without one of them is refused.
     """
 
     def __init__(self, *, name: str, question: str, tools: frozenset[str] | None, by: Covers) -> None:
         self.name = name
         self._question = question
-        self._tools = tools
+        self.tools = tools
         self._by: Covers = by
         self._lock = threading.Lock()
         self.forget()
 
     def on_tool_call(self, call: ToolCallContext, /) -> ToolOutcome:
         """Allow what a person approved earlier, and ask about anything else."""
-        if self._tools is not None and call.tool_name not in self._tools:
+        if self.tools is not None and call.tool_name not in self.tools:
             return allow()
         args = call.args if self._by == "call" else None
         about = plain.canonical([call.tool_source, call.tool_name, args, call.identity])

@@ -8,6 +8,7 @@ from typing import Unpack, cast
 from footprint_core import plain
 from footprint_core.act import ActOptions, ResolvedAct, refuse_unknown_keys, resolve_act
 from footprint_core.agent import Agent
+from footprint_core.approval import ApproveOnce
 from footprint_core.chain.links import Link, chains, link
 from footprint_core.credentials import CredentialProvider, credential_provider
 from footprint_core.errors import ActTwiceError, BuilderError, MissingHookError, ShadowedToolError
@@ -255,6 +256,7 @@ class AgentBuilder:
         ruled = chains([*tool_links, *self._tool_rules], [*message_links, *self._message_rules])
         window = None if self._window is None else self._window[0]
         refuse_own_model(window, self._provider, self._model)
+        self._refuse_missing_tools(ruled.calls)
         # Own tools are offered before those of servers; within each, the order given.
         tools = dict(sorted(self._tools.items(), key=lambda item: item[1].source is not None))
         return AgentSpec(
@@ -279,6 +281,16 @@ class AgentBuilder:
             parallel_tools=self._parallel_tools,
             checkpoint_key=self._checkpoint_key,
         )
+
+    def _refuse_missing_tools(self, links: tuple[Link, ...]) -> None:
+        for one in links:
+            named = one.rule.tools if isinstance(one.rule, ApproveOnce) else None
+            # A name that was mistyped would turn the gate off.
+            if missing := sorted((named or frozenset()) - self._tools.keys()):
+                raise BuilderError(
+                    f"The rule {one.name!r} asks about {', '.join(missing)}, and there is no such tool; "
+                    "correct the name, or give the tool."
+                )
 
     def _told(self) -> str:
         """The system prompt, and behind it what the model is told about the shape of its answer."""

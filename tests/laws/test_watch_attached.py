@@ -123,7 +123,7 @@ def test_a_watcher_without_an_id_or_without_a_way_to_tell_it_is_refused_with_adv
     deaf: list[Any] = [type("Deaf", (), {"id": "deaf"})(), type("Deaf", (), {"id": "deaf", "on_event": 3})()]
     for watchers, advice in ((blank, "give it a non-blank `id`"), (deaf, "on_event")):
         for watcher in watchers:
-            for door in (lambda w: agent_of(w), agent.attach):
+            for door in (agent_of, agent.attach):
                 with pytest.raises(BuilderError, match=advice):
                     door(watcher)
     assert agent.health().watchers == ()

@@ -1,4 +1,4 @@
-"""What is handed to a builder is closed with the agent: once, by the last that has it, unless it was opened."""
+"""What a builder was given is closed with the agent: once, by the last that has it, unless it was opened."""
 
 from __future__ import annotations
 

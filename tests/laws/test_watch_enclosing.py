@@ -13,6 +13,7 @@ import pytest
 
 from footprint_core import (
     Agent,
+    Permission,
     Scope,
     after_tool,
     allow,
@@ -103,7 +104,7 @@ def test_it_is_entered_around_exactly_the_model_call_and_the_tool_body() -> None
 
     model = Model(said, reply(calls=[call("c1", "look", {"q": "x"})]), DONE)
     builder = Agent.create(provider=model, model="m", name="n").tool(look).watch(watcher)
-    builder.permission(Checker(says("permission", Checker().check(None))))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    builder.permission(Checker(says("permission", Permission(result="allow"))))
     builder.credentials(Provides()).act(
         input=[on_message("m")(says("message"))],
         before_tool=[before_tool("b")(says("before"))],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,7 +12,6 @@ from footprint_core import (
     LOOP_MOMENTS,
     LoopMoment,
     MessageDeniedError,
-    Seam,
     act_key_for,
     after_tool,
     allow,
@@ -79,10 +79,8 @@ def told(replies: Sequence[Completed], moment: LoopMoment, decides: Any) -> list
     seen = Seen()
     builder = describe(replies, look, watch=[seen], keep_last_tool_results=0)[0]
     act: Any = {act_key_for(moment): decides if moment == "window" else [decides]}
-    try:
+    with suppress(MessageDeniedError):
         run(builder.act(**act).build().run("go"))
-    except MessageDeniedError as denied:
-        assert denied.phase == moment
     return seen.events
 
 
@@ -113,7 +111,7 @@ def test_every_moment_has_a_seam_and_each_names_what_is_told() -> None:
         ("window", "window", "window", "plan"),
         ("output", "output", "message_middleware", "on_message"),
     ]
-    assert all(isinstance(seam, Seam) and seam.reports for seam in seams)
+    assert all(seam.reports for seam in seams)
     assert {seam.moment: seam.reports for seam in seams if seam.reports != (DecisionFiled,)} == {
         "window": (ContextEvicted, BudgetPressure)
     }

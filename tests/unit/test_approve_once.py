@@ -158,14 +158,23 @@ def test_by_tool_an_approval_covers_any_arguments_of_that_tool_and_its_row_says_
 
 
 def test_it_asks_about_the_tools_it_names_and_passes_the_others_through() -> None:
+    @tool
+    def refund() -> None:
+        raise AssertionError("nobody asks for it")
+
     rule = approve_once(name="four-eyes", question="Two people, please?", tools=["refund"])
-    agent, paid = _agent(rule, pays())
+    agent, paid = _agent(rule, pays(), refund)
     (row,) = answered(run(agent.run("go"))).decisions
     assert (row.middleware, row.outcome, row.why) == ("four-eyes", "allow", None)
     assert paid == [5]
     outcome = rule.on_tool_call(context(tool_name="refund"))
     assert isinstance(outcome, Ask)
     assert outcome.question == "Two people, please?"
+
+
+def test_an_agent_without_a_tool_it_names_is_refused_for_a_mistyped_name_would_turn_the_gate_off() -> None:
+    with pytest.raises(BuilderError, match="refnud"):
+        _agent(approve_once(tools=["pay", "refnud"]), pays())
 
 
 def test_sessions_that_run_at_the_same_time_share_what_was_approved() -> None:
