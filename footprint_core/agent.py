@@ -140,13 +140,22 @@ class Agent:
         del message
         return start()
 
-    def session(self, *, conversation_id: str | None = None) -> Session:
+    def session(self, *, after: str | None = None, conversation_id: str | None = None) -> Session:
         """An independent conversation over the same description, ledger and watchers, at no cost.
 
         Args:
-            conversation_id: What the application calls it; rows and spans say it.
+            after: A run that was answered, here or in another process, and is in the ledger: `follow_up`
+                goes on behind it. Reading its conversation takes longer the longer that is.
+            conversation_id: What the application calls it, as it did before `after` unless it is given; rows
+                and spans say it.
+
+        Raises:
+            NoConversationError: The ledger has no such run of this agent that was answered, with all its
+                messages.
+            MessageLostError: Redaction or erasure took a message the model would be sent.
+            LedgerError: The ledger cannot be read.
         """
-        return Session(self._spec, conversation_id=conversation_id)
+        return Session(self._spec, after=after, conversation_id=conversation_id)
 
     @property
     def last_run_id(self) -> str | None:

@@ -16,7 +16,7 @@ from footprint_core.ledger import Ledger
 from footprint_core.memory import MemoryLedger
 from footprint_core.middleware import MessageRule, ToolCallRule, ToolResultRule
 from footprint_core.output_schema import Shape, shape_of
-from footprint_core.permission import PermissionChecker, permission_checker
+from footprint_core.permission import NamedChecker, PermissionChecker, named_checker
 from footprint_core.providers.port import Provider
 from footprint_core.spec import AgentSpec, offers, posture
 from footprint_core.tools.function import tool as tool_of
@@ -63,7 +63,7 @@ class AgentBuilder:
             raise BuilderError(f"checkpoint_key signs checkpoints; give at least {_KEY_BYTES} random bytes.")
         self._parallel_tools = bool(parallel_tools)
         self._checkpoint_key = checkpoint_key
-        self._permission: PermissionChecker | None = None
+        self._permission: NamedChecker | None = None
         self._credentials: CredentialProvider | None = None
         self._shape: Shape | None = None
         self._provider = provider
@@ -191,7 +191,7 @@ class AgentBuilder:
         """
         if self._permission is not None:
             raise BuilderError(f"The checker {self._permission.name!r} was set before; keep one.")
-        self._permission = permission_checker(checker)
+        self._permission = named_checker(checker)
         return self
 
     def credentials(self, provider: CredentialProvider) -> AgentBuilder:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Awaitable, Mapping
 from typing import Protocol, cast, final
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import msgspec
 
@@ -59,8 +60,9 @@ _SHORTEST = 6
 def hidden(value: Json, credential: Credential) -> Json:
     """A plain value without the secret in it: clients of services quote it in what they return and raise.
 
-    It is looked for as it is, and percent-encoded, as JSON and in base64. One of fewer than six characters
-    is not looked for, since it would be found everywhere.
+    It is looked for as it is, percent-encoded, escaped as in JSON and Python, in hex, and in base64, also
+    behind a user's name. One of fewer than six characters is not looked for, since it would be found
+    everywhere.
     """
     if len(credential.secret) < _SHORTEST:
         return value
@@ -68,11 +70,30 @@ def hidden(value: Json, credential: Credential) -> Json:
 
 
 def _forms(secret: str) -> tuple[str, ...]:
-    encoded = base64.b64encode(secret.encode(errors="surrogatepass")).decode().rstrip("=")
+    """The texts in which a client may quote a secret, the longest first: one can be part of another."""
+    written = secret.encode(errors="surrogatepass")
+    percent = {quote(written, safe=safe) for safe in ("", "/")} | {quote_plus(written)}
+    percent |= {re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), form) for form in percent}
     escaped = {json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    forms = {secret, quote(secret, safe="", errors="surrogatepass"), encoded, *escaped}
-    # The longest first: a shorter form can be part of a longer one.
-    return tuple(sorted(forms, key=len, reverse=True))
+    escaped |= {form.replace("/", "\\/") for form in escaped} | {repr(secret)[1:-1]}
+    encoded = {_within_base64(written, offset) for offset in range(3)}
+    encoded |= {form.translate(_URL_SAFE) for form in encoded}
+    forms = {secret, written.hex(), written.hex().upper(), *percent, *escaped, *encoded}
+    return tuple(sorted((form for form in forms if len(form) >= _SHORTEST), key=len, reverse=True))
+
+
+_URL_SAFE = str.maketrans("+/", "-_")
+
+
+def _within_base64(written: bytes, offset: int) -> str:
+    """What base64 makes of bytes that stand at an offset in others, without what depends on those.
+
+    A user's name stands before the secret in the header of a request.
+    """
+    encoded = base64.b64encode(bytes(offset) + written).decode().rstrip("=")
+    start = -(-offset * 8 // 6)
+    stop = (offset + len(written)) * 8 // 6
+    return encoded[start:stop]
 
 
 def _without(value: Json, forms: tuple[str, ...]) -> Json:

@@ -12,7 +12,8 @@ FootprintError
 │   └── OutcomeError          allow, deny or ask was called without what it needs
 ├── RunError                  a turn could not start, or did not end in an answer
 │   ├── InvalidRunInputError  the message is empty or no string, or the identity no JSON
-│   ├── NoConversationError   follow_up without a finished turn
+│   ├── NoConversationError   there is no finished turn to go on behind
+│   ├── MessageLostError      redaction or erasure took a message of the conversation
 │   ├── RunInFlightError      the session already runs a turn
 │   ├── ReentrantCallError    a watcher called the agent it watches
 │   ├── PolicyHaltError       a permission checker ended the run
@@ -137,7 +138,25 @@ class InvalidRunInputError(RunError):
 
 
 class NoConversationError(RunError):
-    """`follow_up` was called before a turn was finished."""
+    """There is no finished turn to go on behind: none before a `follow_up`, or not the one that was named."""
+
+
+class MessageLostError(RunError):
+    """A conversation cannot go on from the ledger: redaction or erasure took one of its messages.
+
+    Attributes:
+        kind: The kind of the entry that held it.
+        field: The value of the entry that is gone or changed.
+    """
+
+    def __init__(self, *, run_id: str, kind: str, field: str) -> None:
+        self.run_id = run_id
+        self.kind = kind
+        self.field = field
+        super().__init__(
+            f"The {field} of a {kind} entry of the run {run_id} was redacted or erased, so its conversation "
+            "cannot go on from the ledger; begin a new one."
+        )
 
 
 class RunInFlightError(RunError):
@@ -187,7 +206,7 @@ class PolicyHaltError(RunError):
     Attributes:
         reason: The checker's reason, or None.
         iteration: The model call that asked for the call.
-        proposed: The call that was not run: its `name` and `args`, as the model sent them.
+        proposed: The call that was not run: its `name` and the `args` the checker was asked about.
         tool_call_id: Its id.
         checker_id: The checker's name.
     """

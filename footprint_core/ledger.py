@@ -31,11 +31,13 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         position: Its place among the entries of its run, from 1, without gaps.
         time: When it was noted, microseconds since the Unix epoch, UTC.
         fact: The fact.
+        marks: What was taken out of it; only on entries that are read back.
     """
 
     position: int
     time: int
     fact: Fact
+    marks: Marks = ()
 
 
 class PauseBody(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -90,7 +92,7 @@ class PauseStanding(msgspec.Struct, frozen=True, kw_only=True):
         position: The last position of the run.
         segment: The last segment of the run.
         answered: Whether the pause was answered or closed.
-        digest: The salted digest over tool, source and args, hex; None when it was erased.
+        digest: The salted digest over the checkpoint, its rows excepted, hex; None when it was erased.
         salt: The salt, hex; None when it was erased.
         opened_us: When it was opened, microseconds since the Unix epoch, UTC.
     """
@@ -128,6 +130,10 @@ class Ledger(Protocol):
         """What is known of a pause; None for a ledger that does not have the run."""
         ...
 
+    def entries(self, run_id: str, /) -> tuple[Entry, ...]:
+        """The entries of a run as they are kept, in order and marked; none for a run it does not have."""
+        ...
+
     def decisions(self, run_id: str, /) -> tuple[Decision, ...]:
         """The decision rows of a run, in order."""
         ...
@@ -142,6 +148,9 @@ REDACTED = "[redacted]"
 
 FAILED = "failed"
 """The mark of a value that was masked because the redactor could not look through it."""
+
+ERASED = "erased"
+"""The mark of a whole value that was kept once and is not there any more."""
 
 
 def redacted(fact: Fact, redactor: Redactor) -> tuple[Fact, Marks]:

@@ -90,9 +90,17 @@ class MemoryLedger:
         )
 
     def entries(self, run_id: str, /) -> tuple[Entry, ...]:
-        """The entries of a run, in order."""
+        """The entries of a run, in order and marked."""
         run = self._runs.get(run_id)
-        return () if run is None else tuple(entry for _, part in run.parts for entry in part.entries)
+        return (
+            ()
+            if run is None
+            else tuple(
+                _marked(entry, part.marks.get(entry.position, ()))
+                for _, part in run.parts
+                for entry in part.entries
+            )
+        )
 
     def decisions(self, run_id: str, /) -> tuple[Decision, ...]:
         """The decision rows of a run, in order."""
@@ -110,6 +118,10 @@ class MemoryLedger:
 
     async def close(self) -> None:
         """Nothing to give back."""
+
+
+def _marked(entry: Entry, marks: Marks) -> Entry:
+    return msgspec.structs.replace(entry, marks=marks) if marks else entry
 
 
 def _redacted(batch: Batch, redactor: Redactor) -> Receipt:

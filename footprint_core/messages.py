@@ -11,11 +11,12 @@ import msgspec
 from footprint_core import plain
 from footprint_core.plain import Json
 
-_HARMLESS = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+# Letters of any alphabet: what must not stand in an id is a sentence.
+_HARMLESS = re.compile(r"[\w.:-]{1,64}")
 
 
 def harmless_id(text: str) -> bool:
-    """Whether a call id may be shown as the model gave it: 1 to 64 of `A-Za-z0-9_.:-`."""
+    """Whether a call id may be shown as the model gave it: 1 to 64 letters, digits, `_`, `.`, `:` and `-`."""
     return _HARMLESS.fullmatch(text) is not None
 
 

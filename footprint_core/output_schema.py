@@ -11,6 +11,7 @@ import msgspec
 from footprint_core import plain
 from footprint_core.errors import BuilderError
 from footprint_core.facts import SchemaStage
+from footprint_core.pause.signal import PauseSignal
 from footprint_core.plain import Json
 from footprint_core.threads import drop
 
@@ -77,8 +78,8 @@ def judge_answer(schema: OutputSchema, text: str) -> Judged:
         # Nobody awaits it, and what it would raise would pass for a match.
         drop(value)
         return Judged(stage="schema-validate", error="The check of the schema is async, and is not awaited.")
-    except Exception as error:  # noqa: BLE001 - a check of another make may raise anything
-        return Judged(stage="schema-validate", error=plain.detach(str(error)) or type(error).__name__)
+    except (Exception, PauseSignal) as error:  # noqa: BLE001 - a check of another make may raise anything
+        return Judged(stage="schema-validate", error=plain.message_of(error))
 
 
 def shape_of(schema: object, retries: int) -> Shape:

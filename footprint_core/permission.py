@@ -7,6 +7,7 @@ from typing import Protocol, cast, final
 
 import msgspec
 
+from footprint_core import plain
 from footprint_core.errors import BuilderError
 from footprint_core.facts import PermissionResult
 from footprint_core.middleware import ToolCallContext
@@ -95,7 +96,7 @@ class PermissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 def _names(given: object) -> frozenset[str] | None:
     """The names of a list; None when it is none. One text would pass for a list of its letters."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         return None
     found: set[str] = set()
     for name in cast("Iterable[object]", given):
@@ -116,8 +117,15 @@ def gated_tools(
     return tuple(one for one in made if permitted(one.name) is True)
 
 
-def permission_checker(checker: object) -> PermissionChecker:
-    """A checker that can be used.
+class NamedChecker(msgspec.Struct, frozen=True, kw_only=True):
+    """A checker, and the name it had when the agent was described."""
+
+    name: str
+    checker: PermissionChecker
+
+
+def named_checker(checker: object) -> NamedChecker:
+    """A checker that can be used; its name is read once.
 
     Raises:
         BuilderError: It has no name or no `check`.
@@ -127,4 +135,4 @@ def permission_checker(checker: object) -> PermissionChecker:
         raise BuilderError("A permission checker is an object with a non-blank `name`; give it one.")
     if not callable(getattr(checker, "check", None)):
         raise BuilderError(f"The permission checker {name!r} has no check(call) method; give it one.")
-    return checker  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+    return NamedChecker(name=plain.detach(name), checker=cast("PermissionChecker", checker))

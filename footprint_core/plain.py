@@ -146,6 +146,15 @@ def _parts(value: object) -> list[tuple[object, object]]:
     return []
 
 
+def message_of(error: BaseException) -> str:
+    """What an error says, or its class where it says nothing or raises when it is asked."""
+    try:
+        text: str = detach(str(error))
+    except Exception:  # noqa: BLE001 - an error whose text raises has no text
+        text = ""
+    return text or type(error).__name__
+
+
 def is_object(value: object) -> TypeGuard[dict[str, Json]]:
     """Whether a plain value is a JSON object."""
     return isinstance(value, dict)

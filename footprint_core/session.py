@@ -26,12 +26,13 @@ from footprint_core.errors import (
     StaleDecisionError,
 )
 from footprint_core.facts import RunConfigured
-from footprint_core.loop.pause import Origin, PausedRun
+from footprint_core.loop.kept_conversation import kept_conversation
+from footprint_core.loop.pause import Origin
 from footprint_core.loop.resume import resume_run
 from footprint_core.loop.run import run_message
 from footprint_core.loop.segment import configured, run_segment
 from footprint_core.loop.show_pause import show_pause
-from footprint_core.loop.turn import Answered, DeniedMessage, Ending, Halted, Turn
+from footprint_core.loop.turn import Answered, DeniedMessage, Ending, Halted, PausedRun, Turn
 from footprint_core.messages import Messages
 from footprint_core.pause.person import NOTHING
 from footprint_core.pause.results import Answer, Outcome, Pause
@@ -52,7 +53,9 @@ class Session:
         last_run_id: The run of the last turn that began, also when it failed.
     """
 
-    def __init__(self, spec: AgentSpec, *, conversation_id: str | None = None) -> None:
+    def __init__(
+        self, spec: AgentSpec, *, after: str | None = None, conversation_id: str | None = None
+    ) -> None:
         self._spec = spec
         self._ended: RunState | None = None
         self._turn_index = 0
@@ -63,6 +66,8 @@ class Session:
             raise BuilderError("session(conversation_id=...) takes a text; write the id as one.")
         self.conversation_id: str | None = plain.detach(conversation_id)
         self.last_run_id: str | None = None
+        if after is not None:
+            self._go_on_behind(after)
 
     async def run(self, message: str, *, identity: Json = None) -> Outcome:
         """Begin a new conversation with a message.
@@ -237,12 +242,14 @@ class Session:
         try:
             ending = await run_segment(turn, opening, steps, origin=origin)
         finally:
-            # Also when a cancellation waited for the answer's commit: it is on record then.
+            # Also when a cancellation waited for the commit: the answer, or the pause, is on record then.
             if turn.answered:
                 self._ended = turn.state
                 self._turn_index = turn.state.turn_index
                 self._follows = turn.writer.run_id
-        rows = (*origin.rows, *turn.writer.decisions())
+            rows = (*origin.rows, *turn.writer.decisions())
+            if turn.paused is not None:
+                self._pending = show_pause(turn.paused, turn.writer.run_id, rows)
         writer = turn.writer
         match ending:
             case Answered():
@@ -262,14 +269,13 @@ class Session:
                 halted.run_id, halted.segment = writer.run_id, writer.segment
                 return halted
             case PausedRun():
-                self._pending = show_pause(ending, writer.run_id, rows)
-                return self._pending
+                return show_pause(ending, writer.run_id, rows)
             case _:
                 assert_never(ending)
 
     async def _resume(self, data: Mapping[str, Json], answer: object, *, rewalk: bool) -> _Concluded:
         # pydantic is loaded by the first resume of a process, not by the import of the package.
-        from footprint_core.loop.reopen import answering, held, origin_of, place, reopen
+        from footprint_core.loop.reopen import answering, held, origin_of, place, reopen, taken
 
         spec = self._spec
         try:
@@ -283,7 +289,7 @@ class Session:
             raise PendingQuestionError(tool_name=pending.tool_name, tool_call_id=pending.tool_call_id)
         at = await place(spec, restored)
         turn = self._turn(restored.state, checkpoint.run_id, at.segment + 1, at.position, checkpoint.identity)
-        turn.held = held(restored)
+        turn.held, turn.taken = held(restored, rewalk=rewalk), taken(restored)
         origin = origin_of(restored, at.rows)
         opening = configured(turn, origin, turn_index=restored.state.turn_index, resumed_from=restored.trace)
         steps = partial(resume_run, answering=answering(restored, rewalk=rewalk))
@@ -305,6 +311,15 @@ class Session:
                 self._answered(checkpoint.pause_id)
                 if pending is None:
                     self._adopt(restored)
+
+    def _go_on_behind(self, run_id: str) -> None:
+        if not isinstance(cast("object", run_id), str):
+            raise BuilderError("session(after=...) takes the id of a run as a text; pass its run_id.")
+        run_id = plain.detach(run_id)
+        kept = kept_conversation(self._spec.ledger, self._spec.agent_id, run_id)
+        self._ended, self._turn_index, self._follows = kept.ended, kept.ended.turn_index, run_id
+        if self.conversation_id is None:
+            self.conversation_id = kept.conversation_id
 
     def _adopt(self, restored: Restored) -> None:
         """Go on with the conversation of a run that was paused in another session."""

@@ -15,7 +15,7 @@ from footprint_core.facts import RuleRef
 from footprint_core.ledger import Ledger
 from footprint_core.moments import LOOP_MOMENTS, LoopMoment
 from footprint_core.output_schema import Shape
-from footprint_core.permission import PermissionChecker
+from footprint_core.permission import NamedChecker
 from footprint_core.providers.port import Provider, ToolOffer
 from footprint_core.tools.tool import Tool
 from footprint_core.watch import Bus
@@ -78,7 +78,7 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     rules: Mapping[LoopMoment, tuple[RuleRef, ...]]
     max_iterations: int = 10
     wrap_up: bool = True
-    permission: PermissionChecker | None = None
+    permission: NamedChecker | None = None
     credentials: CredentialProvider | None = None
     shape: Shape | None = None
     parallel_tools: bool = False

@@ -12,6 +12,7 @@ import inspect
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
@@ -60,12 +61,16 @@ class Threads:
         to its end: it is counted in `left_behind` until then, and what it gives is dropped.
         """
         ended = left = False
+        ends = time.monotonic() + seconds
+        late = False
 
         def _watched() -> object:
-            nonlocal ended
+            nonlocal ended, late
             try:
                 return function()
             finally:
+                # Told by when it ended: a loop that is busy hears of it later than that.
+                late = time.monotonic() > ends
                 with self._lock:
                     ended = True
                     if left:
@@ -75,7 +80,12 @@ class Threads:
         try:
             # No timeout around an await: that one works by cancelling, and could be taken for the caller's.
             await asyncio.wait((done,), timeout=seconds)
-            return done.result() if done.done() else None
+            if not done.done():
+                return None
+            if not late:
+                return done.result()
+            drop(done.result()[0])
+            return None
         finally:
             if done.cancel():
                 with self._lock:

@@ -10,6 +10,7 @@ from mcp import Client
 
 from footprint_core import (
     Batch,
+    Entry,
     MemoryLedger,
     Receipt,
     ToolCallContext,
@@ -68,6 +69,9 @@ class Kept:
     async def pause_standing(self, run_id: str, pause_id: str, /) -> None:
         return None
 
+    def entries(self, run_id: str, /) -> tuple[Entry, ...]:
+        return self.kept.entries(run_id)
+
     def decisions(self, run_id: str, /) -> tuple[Any, ...]:
         return self.kept.decisions(run_id)
 
@@ -75,7 +79,7 @@ class Kept:
         self.runs.append("closed")
 
     def facts(self, kind: type[Any]) -> list[Any]:
-        entries = [entry for run_id in self.runs for entry in self.kept.entries(run_id)]
+        entries = [entry for run_id in self.runs for entry in self.entries(run_id)]
         return [entry.fact for entry in entries if isinstance(entry.fact, kind)]
 
 

@@ -29,10 +29,17 @@ class Passed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule denied; `reason` is what the model reads."""
+    """A rule denied.
+
+    Attributes:
+        reason: What the model reads, or the caller.
+        rule: The rule.
+        args: What the chain had made of the arguments, of a call.
+    """
 
     reason: str
     rule: str
+    args: ToolArgs | None = None
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +121,7 @@ async def walk_call(
             case Allow() as allowed:
                 args = _allowed(link, subject, judged, allowed, args, writer, after_approval=approved)
             case Deny(reason=reason):
-                return _refused(link, subject, judged, reason, writer)
+                return _refused(link, subject, judged, reason, args, writer)
             case Ask() as question:
                 asked = _asked(link, index, subject, judged, question, args, writer, asking=asking)
                 if not isinstance(asked, Asked) or not asking.covers(link.name, args):
@@ -153,12 +160,14 @@ def _allowed(
     return after
 
 
-def _refused(link: Link, subject: Subject, judged: Judgement, reason: str, writer: Writer) -> Refused:
+def _refused(
+    link: Link, subject: Subject, judged: Judgement, reason: str, args: ToolArgs, writer: Writer
+) -> Refused:
     reason = plain.detach(reason)
     writer.note(
         msgspec.structs.replace(tool_row("before-tool", link, subject, judged), outcome="deny", why=reason)
     )
-    return Refused(reason=reason, rule=link.name)
+    return Refused(reason=reason, rule=link.name, args=args)
 
 
 def _asked(
@@ -174,7 +183,7 @@ def _asked(
 ) -> Asked | Refused:
     text = plain.detach(question.question)
     if asking.may != "pause":
-        return _refused(link, subject, judged, _cannot_ask(link.name, text, asking), writer)
+        return _refused(link, subject, judged, _cannot_ask(link.name, text, asking), args, writer)
     detail = plain.detach(question.detail)
     row = msgspec.structs.replace(tool_row("before-tool", link, subject, judged), outcome="ask", why=text)
     if question.detail is not None:

@@ -78,6 +78,9 @@ async def judge(link: Link, hook: Hook, context: object, *, moment: LoopMoment, 
             if isinstance(came, str):
                 return _denied(_unanswered(link, came), "timed-out", began)
             answer = _returned(came)
+        if type(answer) in arms:
+            # In here, since the texts of an arm can be of a class that raises.
+            return _judged(link.name, cast("Answer", answer), moment, began)
     except Exception as error:  # noqa: BLE001 - a rule that raises is a denial, whatever it raises
         return _denied(_raised(link.name, error), "raised", began, error_class=type(error).__name__)
     except PauseSignal as signal:
@@ -86,20 +89,34 @@ async def judge(link: Link, hook: Hook, context: object, *, moment: LoopMoment, 
             "itself."
         )
         return _denied(why, "raised", began, error_class=type(signal).__name__)
-    took = (time.perf_counter_ns() - began) // 1000
-    if type(answer) in arms:
-        legal = cast("Answer", answer)
-        if (fault := _malformed(link.name, legal, moment)) is None:
-            if isinstance(legal, Allow) and not _spoken(legal.why):
-                legal = Allow[Any]()
-            return Judgement(answer=legal, how="given", duration_us=took)
-        return Judgement(answer=Deny(reason=fault), how="malformed", duration_us=took)
     drop(answer)
     why = (
         f"The rule {link.name} answered with {_type(answer)}, which is no outcome at {moment}, so it counts "
         "as a denial."
     )
-    return Judgement(answer=Deny(reason=why), how="malformed", duration_us=took)
+    return _denied(why, "malformed", began)
+
+
+def _judged(name: str, legal: Answer, moment: LoopMoment, began: int) -> Judgement:
+    took = (time.perf_counter_ns() - began) // 1000
+    if (fault := _malformed(name, legal, moment)) is not None:
+        return Judgement(answer=Deny(reason=fault), how="malformed", duration_us=took)
+    return Judgement(answer=_own(legal), how="given", duration_us=took)
+
+
+def _own(legal: Answer) -> Answer:
+    """The answer with texts that are exactly texts, and no reason that says nothing."""
+    match legal:
+        case Allow(value=value, why=why):
+            if why is None or (type(why) is str and why.strip()):
+                return legal
+            return Allow[Any](value=value, why=plain.detach(why) if _spoken(why) else None)
+        case Deny(reason=reason):
+            return legal if type(reason) is str else Deny(reason=plain.detach(reason))
+        case Ask(question=question):
+            if type(question) is str:
+                return legal
+            return Ask(question=plain.detach(question), detail=legal.detail, expires_in=legal.expires_in)
 
 
 def _returned(settled: Settled) -> object:
@@ -153,11 +170,7 @@ def _type(answer: object) -> str:
 
 
 def _raised(name: str, error: Exception) -> str:
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - an error whose text raises has no text
-        text = ""
-    return f"The rule {name} failed: {text or type(error).__name__}"
+    return f"The rule {name} failed: {plain.message_of(error)}"
 
 
 def _unheard_of(answer: Never) -> NoReturn:

@@ -36,16 +36,23 @@ async def answer_within(hook: Hook, context: object, seconds: float) -> Settled 
             return settled
     if not inspect.isawaitable(value):
         return value, None
-    return await _awaited(value, ends - loop.time())
+    return await _awaited(value, ends)
 
 
-async def _awaited(answer: Awaitable[object], seconds: float) -> Settled | Unanswered:
-    async def settled() -> Settled:
+async def _awaited(answer: Awaitable[object], ends: float) -> Settled | Unanswered:
+    loop = asyncio.get_running_loop()
+
+    async def settled() -> Settled | Unanswered:
         # What it raises is handed back: an interrupt that leaves a task stops the caller's event loop.
         try:
-            return await answer, None
+            came: Settled = (await answer, None)
         except BaseException as error:  # noqa: BLE001 - judged by whoever asked
-            return None, error
+            came = (None, error)
+        if loop.time() <= ends:
+            return came
+        # It kept the loop busy past its limit, so nobody could stop waiting in time.
+        drop(came[0])
+        return "late"
 
     task = asyncio.create_task(settled())
     _running.add(task)
@@ -53,12 +60,12 @@ async def _awaited(answer: Awaitable[object], seconds: float) -> Settled | Unans
     task.add_done_callback(lambda _: drop(answer))
     task.add_done_callback(_running.discard)
     try:
-        await asyncio.wait((task,), timeout=seconds)
+        await asyncio.wait((task,), timeout=ends - loop.time())
         return task.result() if task.done() else "late"
     finally:
         # Not awaited: a hook that swallows its cancellation would hold the run for as long as it likes.
         task.cancel()
 
 
-_running: set[asyncio.Task[Settled]] = set()
+_running: set[asyncio.Task[Settled | Unanswered]] = set()
 """An event loop holds its tasks weakly; one that was left behind could be collected in the middle."""

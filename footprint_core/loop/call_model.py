@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast, get_args
+from typing import get_args
 
 import msgspec
 
@@ -13,7 +13,8 @@ from footprint_core.events import TokenStreamed
 from footprint_core.facts import ModelAsked, ModelFailed, ModelReplied, Route, StopReason
 from footprint_core.loop.turn import Turn
 from footprint_core.messages import ToolCall, harmless_id
-from footprint_core.providers.port import Completed, ModelRequest
+from footprint_core.pause.signal import PauseSignal
+from footprint_core.providers.port import Completed, ModelRequest, whole
 
 _STOPS: tuple[object, ...] = get_args(StopReason)
 
@@ -40,7 +41,7 @@ async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
     began = turn.writer.now()
     try:
         completed, first_chunk = await _read(turn, request, iteration, began)
-    except (Exception, asyncio.CancelledError) as error:
+    except (Exception, PauseSignal, asyncio.CancelledError) as error:
         kind = type(error).__name__
         turn.writer.note(_failed(iteration, kind, turn.writer.now() - began))
         if isinstance(error, asyncio.CancelledError) and turn.writer.cancellation.here:
@@ -55,14 +56,23 @@ async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
         duration_us=ended - began,
         route=_route(turn, completed, iteration),
         usage=completed.usage,
-        response_id=completed.response_id,
-        response_model=completed.response_model,
+        response_id=_name(completed.response_id),
+        response_model=_name(completed.response_model),
         first_chunk_us=first_chunk,
         text=plain.detach(completed.text),
         calls=_usable(completed.tool_calls, iteration),
     )
     turn.writer.note(replied, at=ended)
     return replied
+
+
+def _name(given: str | None) -> str | None:
+    """A name a provider gave, as watchers may be told it: a text that can be written, and no long one."""
+    text: str | None = plain.detach(given)
+    return None if text is None else text[:_LONGEST_NAME]
+
+
+_LONGEST_NAME = 200
 
 
 def _asked(turn: Turn, iteration: int, *, offer_tools: bool) -> ModelAsked:
@@ -114,20 +124,7 @@ async def _read(
                     )
                 )
             chunks += 1
-    if completed is None:
-        raise EOFError("The provider ended its reply without a Completed.")
-    if not isinstance(cast("object", completed.text), str) or not _are_calls(completed.tool_calls):
-        raise TypeError("The provider's Completed holds a text that is none, or calls that are none.")
-    return completed, first_chunk
-
-
-def _are_calls(calls: object) -> bool:
-    if not isinstance(calls, tuple):
-        return False
-    for call in cast("tuple[object, ...]", calls):
-        if not isinstance(call, ToolCall) or not isinstance(cast("object", call.args_json), str):
-            return False
-    return True
+    return whole(completed, "provider"), first_chunk
 
 
 def _route(turn: Turn, completed: Completed, iteration: int) -> Route | None:
@@ -148,13 +145,12 @@ def _usable(calls: tuple[ToolCall, ...], iteration: int) -> tuple[ToolCall, ...]
 
     A model repeats ids, and can hide content in them.
     """
-    if len(calls) == 1 and harmless_id(calls[0].id) and calls[0].name.isascii():
+    calls = tuple(map(_written, calls))
+    if len(calls) == 1 and harmless_id(calls[0].id):
         return calls
     seen: set[str] = set()
     usable: list[ToolCall] = []
     for index, call in enumerate(calls):
-        # A lone surrogate in a name could not be written.
-        call = msgspec.structs.replace(call, name=plain.detach(call.name))  # noqa: PLW2901 - the same call
         harmless = harmless_id(call.id)
         if harmless and call.id not in seen:
             seen.add(call.id)
@@ -166,3 +162,10 @@ def _usable(calls: tuple[ToolCall, ...], iteration: int) -> tuple[ToolCall, ...]
         seen.add(fresh)
         usable.append(msgspec.structs.replace(call, id=fresh, repeats=call.id if harmless else None))
     return tuple(usable)
+
+
+def _written(call: ToolCall) -> ToolCall:
+    """The call with texts that can be written: a lone surrogate could not."""
+    if call.name.isascii() and call.args_json.isascii():
+        return call
+    return msgspec.structs.replace(call, name=plain.detach(call.name), args_json=plain.detach(call.args_json))

@@ -10,7 +10,7 @@ from footprint_core.chain.subject import Subject
 from footprint_core.facts import CallTaken, IterationEnded
 from footprint_core.loop.gates import Ready, pass_gates
 from footprint_core.loop.read_result import answer_refused, read_result
-from footprint_core.loop.run_tool import intend, run_intended
+from footprint_core.loop.run_tool import commit_intents, note_intent, run_intended
 from footprint_core.loop.together import run_together
 from footprint_core.loop.turn import Halted, Question, Ran, Refusing, Settled, Taken, Turn
 from footprint_core.messages import Messages, ToolCall
@@ -56,15 +56,16 @@ def take(turn: Turn, index: int) -> Taken | Refusing:
     state = turn.state
     call = state.calls[index]
     tool = turn.spec.tools.get(call.name)
-    turn.writer.note(
-        CallTaken(
-            iteration=state.iteration,
-            call_id=call.id,
-            tool_name=call.name,
-            tool_source=None if tool is None else tool.source,
-            parallel_count=len(state.calls) if len(state.calls) > 1 else None,
+    if index not in turn.taken:
+        turn.writer.note(
+            CallTaken(
+                iteration=state.iteration,
+                call_id=call.id,
+                tool_name=call.name,
+                tool_source=None if tool is None else tool.source,
+                parallel_count=len(state.calls) if len(state.calls) > 1 else None,
+            )
         )
-    )
     if call.repeats is not None:
         text = (
             f"The call id {call.repeats} was used twice in one reply, so this call to {call.name} was not "
@@ -104,7 +105,8 @@ async def settle(turn: Turn, taken: Taken | Refusing) -> Settled:
     gated = await pass_gates(turn, taken)
     if not isinstance(gated, Ready):
         return gated
-    position = await intend(turn, gated)
+    position = note_intent(turn, gated)
+    await commit_intents(turn, (gated,))
     settled = await run_intended(turn, gated, position, inline=turn.inline)
     if turn.spec.chains.results and isinstance(settled, Ran):
         # A result rule may take its time; what the tool did is on record before one is asked.
@@ -121,11 +123,11 @@ async def finish(
         case Ran():
             await read_result(turn, call, _subject(turn, call, turn.state.messages, source), settled)
         case Refusing():
-            answer_refused(turn, call, settled)
+            answer_refused(turn, call, settled, source=source)
         case Question():
             return settled
         case Halted():
-            answer_refused(turn, call, settled.refusing)
+            answer_refused(turn, call, settled.refusing, source=source)
             return settled
         case _:
             assert_never(settled)

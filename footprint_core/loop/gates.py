@@ -16,8 +16,9 @@ from footprint_core.facts import (
 )
 from footprint_core.loop.acquire import acquire
 from footprint_core.loop.permit import permit
-from footprint_core.loop.turn import Halted, Question, Refusing, Taken, Turn
+from footprint_core.loop.turn import Consent, Halted, Question, Refusing, Taken, Turn
 from footprint_core.outcomes import ToolArgs
+from footprint_core.pause.signal import PauseSignal
 from footprint_core.tools.tool import Checked, Tool, checked, invalid_text
 
 
@@ -61,6 +62,9 @@ async def pass_gates(turn: Turn, taken: Taken) -> Gated:
                 taken = msgspec.structs.replace(taken, args=walked.args, changed=changed)
                 approved = approved or walked.approved
             case Refused():
+                args = taken.args if walked.args is None else walked.args
+                changed = taken.changed or args is not taken.args
+                taken = msgspec.structs.replace(taken, args=args, changed=changed)
                 return _refusing(taken, "denied", walked.reason, rule=walked.rule)
             case Asked():
                 return _ask(taken, walked)
@@ -92,6 +96,7 @@ def _ask(taken: Taken, asked: Asked) -> Question:
         tool_name=taken.call.name,
         tool_source=taken.subject.tool_source,
         args=asked.args,
+        changed=taken.changed or asked.args is not taken.args,
     )
 
 
@@ -107,7 +112,10 @@ async def _behind_the_chain(turn: Turn, taken: Taken, *, approved: bool) -> Gate
     found = checked(tool, args)
     if not isinstance(found, Checked):
         return _refusing(taken, "invalid", invalid_text(name, found), issues=len(found))
-    consented = _consented(taken, found)
+    consented = None
+    if taken.consent is not None and taken.consent.kind == "check-in":
+        found = found if taken.rewalk else _as_approved(tool, found, taken.consent)
+        consented = plain.same(taken.consent.checked, found.args)
     if consented is False and not taken.rewalk:
         text = f"What would run of {name} is not what a person approved, so it was not run."
         return _refusing(taken, "blocked", text)
@@ -128,12 +136,15 @@ async def _behind_the_chain(turn: Turn, taken: Taken, *, approved: bool) -> Gate
     return Ready(taken=taken, tool=tool, found=found, credential=credential, approved=approved)
 
 
-def _consented(taken: Taken, found: Checked) -> bool | None:
-    """Whether a person consented to what would run; None when no tool asked them about this call."""
-    consent = taken.consent
-    if consent is None or consent.kind != "check-in":
-        return None
-    return consent.checked is not None and plain.same(consent.checked, found.args)
+def _as_approved(tool: Tool, found: Checked, consent: Consent) -> Checked:
+    """What a person was shown, when it can run as it was shown.
+
+    Where a tool makes a value up at each check, a time or an id, another check makes another one.
+    """
+    if consent.checked is None or plain.same(consent.checked, found.args):
+        return found
+    again = checked(tool, consent.checked)
+    return again if isinstance(again, Checked) and plain.same(again.args, consent.checked) else found
 
 
 def _check_in(
@@ -165,6 +176,7 @@ def _check_in(
         tool_name=tool.name,
         tool_source=tool.source,
         args=taken.args,
+        changed=taken.changed,
         shown=shown,
         checked=found.args,
     )
@@ -175,7 +187,7 @@ def _trips(tool: Tool, args: ToolArgs) -> bool:
         return tool.check_in is not None
     try:
         said: object = tool.check_in(plain.copy(args))
-    except Exception:  # noqa: BLE001 - what cannot say that it is harmless is asked about
+    except (Exception, PauseSignal):  # noqa: BLE001 - what cannot say that it is harmless is asked about
         return True
     # A coroutine says nothing, and would pass for a no.
     return said is True or inspect.isawaitable(said)
@@ -186,7 +198,7 @@ def _evidence(tool: Tool, args: ToolArgs) -> plain.Json:
         return None
     try:
         return plain.detach(tool.evidence(plain.copy(args)))
-    except Exception as error:  # noqa: BLE001 - the person is asked all the same
+    except (Exception, PauseSignal) as error:  # noqa: BLE001 - the person is asked all the same
         return f"[the evidence could not be made: {type(error).__name__}]"
 
 

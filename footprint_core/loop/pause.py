@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from footprint_core import plain
 from footprint_core.decisions import Decision
 from footprint_core.facts import PauseOpened, SegmentEnded
-from footprint_core.loop.turn import Question, Settled, Turn
+from footprint_core.loop.turn import PausedRun, Question, Settled, Turn
 from footprint_core.messages import Messages
 from footprint_core.tools.tool import Checked, checked, invalid_text
 
@@ -31,21 +30,24 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[Decision, ...] = ()
 
 
-class PausedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A question that is open, and the checkpoint that continues behind it."""
+class MadePause(msgspec.Struct, frozen=True, kw_only=True):
+    """A pause that is ready to be opened: nothing of it is noted yet.
 
-    question: Question
-    pause_id: str
-    checkpoint: dict[str, Any]
-    args_problem: str | None
+    Attributes:
+        paused: What the caller will be handed; its checkpoint lacks the rows.
+        fact: What opens it.
+        rows: The decision rows of earlier segments.
+    """
+
+    paused: PausedRun
+    fact: PauseOpened
+    rows: tuple[Decision, ...]
 
 
-async def open_pause(
-    turn: Turn, question: Question, end: Callable[[], SegmentEnded], origin: Origin
-) -> PausedRun:
-    """File the pause and the segment's end, and make the checkpoint."""
+def make_pause(turn: Turn, question: Question, origin: Origin) -> MadePause:
+    """Make the checkpoint of a question. Whatever fails fails here, where the segment can still say so."""
     # pydantic is loaded by the first pause of a process, not by the import of the package.
-    from footprint_core.pause.checkpoint import digest, new_salt, signature
+    from footprint_core.pause.checkpoint import digest, new_salt
 
     args_problem = _args_problem(turn, question)
     pause_id, salt = turn.spec.new_id(), new_salt()
@@ -53,32 +55,42 @@ async def open_pause(
     checkpoint: dict[str, Any] = plain.decode(plain.encode(_checkpoint(turn, question, origin, pause_id)))
     over = digest(salt, checkpoint)
     checkpoint.update(salt=salt, digest=over)
-    turn.writer.note(
-        PauseOpened(
-            pause_id=pause_id,
-            pause_kind=question.kind,
-            iteration=turn.state.iteration,
-            call_id=question.call_id,
-            tool_name=question.tool_name,
-            tool_source=question.tool_source,
-            middleware=question.middleware,
-            expires_us=checkpoint["expires_us"],
-            salt=salt,
-            digest=over,
-        )
-    )
-    turn.writer.note(end())
-    await turn.writer.commit(checkpoint, pause_id=pause_id)
-    rows = (*origin.rows, *turn.writer.decisions())
-    checkpoint["rows"] = plain.decode(plain.encode([msgspec.to_builtins(row) for row in rows]))
-    key = turn.spec.checkpoint_key
-    checkpoint["signature"] = None if key is None else signature(key, checkpoint)
-    return PausedRun(
-        question=question,
+    fact = PauseOpened(
         pause_id=pause_id,
-        checkpoint=checkpoint,
-        args_problem=args_problem,
+        pause_kind=question.kind,
+        iteration=turn.state.iteration,
+        call_id=question.call_id,
+        tool_name=question.tool_name,
+        tool_source=question.tool_source,
+        middleware=question.middleware,
+        expires_us=checkpoint["expires_us"],
+        salt=salt,
+        digest=over,
     )
+    paused = PausedRun(question=question, pause_id=pause_id, checkpoint=checkpoint, args_problem=args_problem)
+    return MadePause(paused=paused, fact=fact, rows=origin.rows)
+
+
+async def open_pause(turn: Turn, made: MadePause, end: SegmentEnded) -> PausedRun:
+    """File the pause and the segment's end, and complete the checkpoint by the rows as they are kept.
+
+    Cancelled while it is filed, the pause is on record all the same: `turn.paused` has it then.
+    """
+    from footprint_core.pause.checkpoint import signature
+
+    paused = made.paused
+    turn.writer.note(made.fact)
+    turn.writer.note(end)
+    try:
+        await turn.writer.commit(paused.checkpoint, pause_id=paused.pause_id)
+    finally:
+        if not turn.writer.broken:
+            rows = (*made.rows, *turn.writer.decisions())
+            paused.checkpoint["rows"] = plain.decode(plain.encode([msgspec.to_builtins(row) for row in rows]))
+            key = turn.spec.checkpoint_key
+            paused.checkpoint["signature"] = None if key is None else signature(key, paused.checkpoint)
+            turn.paused = paused
+    return paused
 
 
 # The pause and the end of the segment come behind what is noted when the checkpoint is made.

@@ -12,13 +12,13 @@ from footprint_core.facts import PermissionChecked, PermissionResult
 from footprint_core.loop.turn import Halted, Refusing, Taken, Turn
 from footprint_core.middleware import ToolCallContext
 from footprint_core.pause.signal import PauseSignal
-from footprint_core.permission import Permission, PermissionChecker
+from footprint_core.permission import NamedChecker, Permission
 from footprint_core.threads import drop
 
 _RESULTS = frozenset(get_args(PermissionResult))
 
 
-async def permit(turn: Turn, checker: PermissionChecker, taken: Taken) -> Refusing | Halted | None:
+async def permit(turn: Turn, checker: NamedChecker, taken: Taken) -> Refusing | Halted | None:
     """Ask the checker; None lets the call go on. What it raises, or answers wrongly, is a denial."""
     await turn.writer.cancellation.heed()
     subject = taken.subject
@@ -35,16 +35,16 @@ async def permit(turn: Turn, checker: PermissionChecker, taken: Taken) -> Refusi
     said: str | None = None
     answer: object = None
     try:
-        answer = checker.check(context)
+        answer = checker.checker.check(context)
         if inspect.isawaitable(answer):
             answer = await answer
     except (Exception, PauseSignal) as error:  # noqa: BLE001 - a checker that raises is a denial
         # A tool alone may pause itself; let go, the signal would leave the run as an error of nobody.
-        raised, said = type(error).__name__, _text(error)
+        raised, said = type(error).__name__, plain.message_of(error)
     permission = _usable(answer, raised)
     if permission is not answer:
         drop(answer)
-    name = plain.detach(checker.name)
+    name = checker.name
     turn.writer.note(
         PermissionChecked(
             iteration=subject.iteration,
@@ -88,13 +88,6 @@ def _usable(answer: object, raised: str | None) -> Permission:
 
 def _is_text(value: object) -> bool:
     return value is None or isinstance(value, str)
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error) or type(error).__name__
-    except Exception:  # noqa: BLE001 - an error whose text raises has no text
-        return type(error).__name__
 
 
 def _value(text: str | None) -> plain.Json:

@@ -55,8 +55,15 @@ async def read_result(turn: Turn, call: ToolCall, subject: Subject, ran: Ran) ->
     )
 
 
-def answer_refused(turn: Turn, call: ToolCall, refusing: Refusing) -> None:
-    """Answer a call that did not run; no result rule is asked."""
+def answer_refused(turn: Turn, call: ToolCall, refusing: Refusing, *, source: str | None = None) -> None:
+    """Answer a call that did not run; no result rule is asked.
+
+    Args:
+        turn: The segment.
+        call: The call.
+        refusing: Why it did not run.
+        source: Where its tool came from before a pause, for an agent that has lost it meanwhile.
+    """
     tool = turn.spec.tools.get(call.name)
     known = 0 if tool is None else len(refusing.args.keys() & tool.keys)
     text = plain.detach(refusing.text)
@@ -73,7 +80,7 @@ def answer_refused(turn: Turn, call: ToolCall, refusing: Refusing) -> None:
             args_unknown_keys=len(refusing.args) - known,
             result_type="string",
             result_bytes=plain.size(text),
-            tool_source=None if tool is None else tool.source,
+            tool_source=source if tool is None else tool.source,
             decided_by_rule=refusing.rule,
             refused=True,
             issues=refusing.issues,

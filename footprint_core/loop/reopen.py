@@ -165,9 +165,22 @@ def answering(restored: Restored, *, rewalk: bool) -> Answering:
     )
 
 
-def held(restored: Restored) -> dict[int, Settled]:
-    """The calls of the batch that came to something before the one in question."""
-    return {index: msgspec.convert(one, Settled) for index, one in restored.checkpoint.held}
+def held(restored: Restored, *, rewalk: bool = False) -> dict[int, Settled]:
+    """The calls of the batch that came to something before the one in question.
+
+    Where everything is asked again, a question that a rule or a declaration asked then is none any more.
+    """
+    found = {index: msgspec.convert(one, Settled) for index, one in restored.checkpoint.held}
+    return {index: one for index, one in found.items() if not (rewalk and _asks_anew(one))}
+
+
+def _asks_anew(settled: Settled) -> bool:
+    return isinstance(settled, Question) and settled.kind != "human"
+
+
+def taken(restored: Restored) -> frozenset[int]:
+    """The calls of the batch that were taken up already."""
+    return frozenset(index for index, _ in restored.checkpoint.held)
 
 
 def origin_of(restored: Restored, rows: tuple[Decision, ...]) -> Origin:

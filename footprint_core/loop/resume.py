@@ -104,8 +104,7 @@ async def _settled(turn: Turn, answering: Answering) -> Settled:
     """What the answered call comes to."""
     question, answer = answering.question, answering.answer
     call = turn.state.calls[question.index]
-    sent = decoded(call)
-    changed = not plain.same(sent, question.args)
+    sent, changed = decoded(call), question.changed
     if isinstance(answer, Value):
         return Ran(
             args=question.args,

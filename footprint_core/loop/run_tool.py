@@ -21,13 +21,6 @@ from footprint_core.threads import THREADS, Settled, drop
 from footprint_core.tools.tool import ToolContext
 
 
-async def intend(turn: Turn, ready: Ready) -> int:
-    """Make the intent of a call durable; its position in the run."""
-    position = note_intent(turn, ready)
-    await commit_intents(turn, (ready,))
-    return position
-
-
 def note_intent(turn: Turn, ready: Ready) -> int:
     """Note that a body is about to run, with the args that will; its position in the run."""
     return turn.writer.note(
@@ -74,10 +67,12 @@ async def run_intended(turn: Turn, ready: Ready, position: int, *, inline: bool)
     ended = await _body(turn, ready, kwargs, inline=inline)
     now = turn.writer.now()
     error = ended.error
-    if isinstance(error, KeyboardInterrupt | SystemExit | _LeftRunning):
+    if isinstance(error, _LeftRunning):
         raise error
-    if isinstance(error, asyncio.CancelledError) and turn.writer.cancellation.here:
-        left = _finished(ready, now - began, error_class="CancelledError", cancelled=True)
+    if isinstance(error, KeyboardInterrupt) or (
+        isinstance(error, asyncio.CancelledError) and turn.writer.cancellation.here
+    ):
+        left = _finished(ready, now - began, error_class=type(error).__name__, cancelled=True)
         turn.writer.note(left, at=now)
         raise error
     if isinstance(error, PauseSignal) and not ready.approved and not turn.served:
@@ -121,6 +116,7 @@ def _paused(
         tool_name=tool.name,
         tool_source=tool.source,
         args=ready.found.args,
+        changed=taken.changed,
         shown=_without_secret(signal.payload, ready),
         ran_us=took,
     )
@@ -130,22 +126,16 @@ def _result(turn: Turn, ready: Ready, ended: _Ended) -> Json:
     """What a body gave, or the message of what it raised, as plain JSON and without its credential."""
     error = ended.error
     if error is None:
-        return _without_secret(plain.detach(ended.value), ready)
+        value = plain.detach(ended.value)
+        return value if ready.credential is None else _without_secret(value, ready)
     if isinstance(error, PauseSignal):
         whom = "a served call can ask nobody" if turn.served else "a person was asked about this call already"
         return f"The tool {ready.tool.name} asked a person while it ran, and {whom}; what it did stands."
-    return _without_secret(plain.detach(_message(error)), ready)
+    return _without_secret(plain.message_of(error), ready)
 
 
 def _without_secret(value: Json, ready: Ready) -> Json:
     return value if ready.credential is None else hidden(value, ready.credential)
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error) or type(error).__name__
-    except Exception:  # noqa: BLE001 - an error whose text raises has no text
-        return type(error).__name__
 
 
 def _finished(

@@ -10,8 +10,8 @@ import msgspec
 
 from footprint_core.errors import LedgerError, ProviderError, RunError
 from footprint_core.facts import RunConfigured, RunOutcome, SegmentEnded, TraceRef
-from footprint_core.loop.pause import Origin, PausedRun, open_pause
-from footprint_core.loop.turn import Answered, DeniedMessage, Ending, Halted, Question, Turn
+from footprint_core.loop.pause import MadePause, Origin, make_pause, open_pause
+from footprint_core.loop.turn import Answered, DeniedMessage, Ending, Halted, PausedRun, Question, Turn
 
 Closed: TypeAlias = Answered | DeniedMessage | Halted | PausedRun
 """How a segment is over, for its caller."""
@@ -33,12 +33,13 @@ async def run_segment(
         turn.writer.correlate()
         ending = await steps(turn)
         await turn.writer.cancellation.heed()
+        closing = make_pause(turn, ending, origin) if isinstance(ending, Question) else ending
     except BaseException as error:
         await _fail(turn, error, began)
         _name(error, turn)
         raise
     try:
-        return await _close(turn, ending, began, origin)
+        return await _close(turn, closing, began)
     except BaseException as error:
         # The end is noted, and there is one; only a ledger that did not take it leaves something to tell.
         if turn.writer.broken:
@@ -71,7 +72,7 @@ def configured(
     )
 
 
-async def _close(turn: Turn, ending: Ending, began: int, origin: Origin) -> Closed:
+async def _close(turn: Turn, ending: Answered | DeniedMessage | Halted | MadePause, began: int) -> Closed:
     turn.stage = "end"
     match ending:
         case Answered():
@@ -80,8 +81,8 @@ async def _close(turn: Turn, ending: Ending, began: int, origin: Origin) -> Clos
             turn.writer.note(_ended(turn, "denied", began))
         case Halted():
             turn.writer.note(_ended(turn, "halted", began))
-        case Question():
-            return await open_pause(turn, ending, lambda: _ended(turn, "paused", began), origin)
+        case MadePause():
+            return await open_pause(turn, ending, _ended(turn, "paused", began))
         case _:
             assert_never(ending)
     try:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
 
 import msgspec
 
 from footprint_core import plain
-from footprint_core.facts import Usage, WindowVisited
+from footprint_core.facts import WindowVisited
 from footprint_core.facts.window import likeness
 from footprint_core.loop.turn import Turn
-from footprint_core.providers.port import Completed
+from footprint_core.pause.signal import PauseSignal
+from footprint_core.providers.port import Completed, whole
 from footprint_core.state import RunState
 from footprint_core.window.engine import guarded
 from footprint_core.window.fold import (
@@ -82,7 +82,7 @@ async def _summarize(turn: Turn, view: WindowView, plan: WindowPlan, fold: Fold)
     await turn.writer.cancellation.heed()
     try:
         completed = await _completed(fold, view, first, stop)
-    except (Exception, asyncio.CancelledError) as error:
+    except (Exception, PauseSignal, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and turn.writer.cancellation.here:
             raise
         return SummarizerFailed(error_class=type(error).__name__)
@@ -94,12 +94,8 @@ async def _completed(fold: Fold, view: WindowView, first: int, stop: int) -> Com
     async for piece in fold.provider.reply(summary_request(fold, view.messages[first:stop])):
         if isinstance(piece, Completed):
             completed = piece
-    if completed is None:
-        raise EOFError("The summarizer ended its reply without a Completed.")
-    text = cast("object", completed.text)
-    if not isinstance(text, str) or not text.strip():
+    completed = whole(completed, "summarizer")
+    if not completed.text.strip():
         # Folded into nothing, the messages would be gone without a word of them.
         raise ValueError("The summarizer gave no text.")
-    if not isinstance(cast("object", completed.usage), Usage | None):
-        raise TypeError("The summarizer's usage is none.")
     return completed

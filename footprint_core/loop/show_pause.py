@@ -6,7 +6,7 @@ from typing import assert_never
 
 from footprint_core import plain
 from footprint_core.decisions import Decision
-from footprint_core.loop.pause import PausedRun
+from footprint_core.loop.turn import PausedRun
 from footprint_core.pause.results import AskPause, CheckInPause, HumanPause, Pause
 
 

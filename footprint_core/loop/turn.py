@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -34,7 +34,9 @@ class Turn(msgspec.Struct, kw_only=True):
         stopped_early: Why the turn ended before the model was done.
         judged: How the answer came out, when a schema is declared.
         held: Calls of the batch that came to something before one ahead of them is answered, by index.
+        taken: Calls of the batch that were taken up in an earlier segment, by index.
         answered: Whether its answer is on record.
+        paused: The pause that is on record, once it is.
     """
 
     spec: AgentSpec
@@ -48,7 +50,9 @@ class Turn(msgspec.Struct, kw_only=True):
     stopped_early: EarlyStop | None = None
     judged: Judged | None = None
     held: dict[int, Settled] = {}
+    taken: frozenset[int] = frozenset()
     answered: bool = False
+    paused: PausedRun | None = None
 
 
 class Consent(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +163,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, tag_field="held", tag=
         checked: The args that are about to run, for a check-in.
         expires_in: Seconds within which a rule wants its answer, or None.
         ran_us: How long the body ran before it asked, microseconds.
+        changed: Whether the args were no longer what the model sent.
     """
 
     kind: PauseKind
@@ -174,6 +179,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, tag_field="held", tag=
     checked: ToolArgs | None = None
     expires_in: float | None = None
     ran_us: int = 0
+    changed: bool = False
 
 
 class Halted(msgspec.Struct, frozen=True, kw_only=True, tag_field="held", tag="halted"):
@@ -186,7 +192,7 @@ class Halted(msgspec.Struct, frozen=True, kw_only=True, tag_field="held", tag="h
         iteration: The model call that asked for the call.
         call_id: The call.
         tool_name: Its tool.
-        proposed: The args as the model sent them.
+        proposed: The args the checker was asked about.
     """
 
     refusing: Refusing
@@ -196,6 +202,22 @@ class Halted(msgspec.Struct, frozen=True, kw_only=True, tag_field="held", tag="h
     call_id: str
     tool_name: str
     proposed: ToolArgs
+
+
+class PausedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A question that is open, and the checkpoint that continues behind it.
+
+    Attributes:
+        question: The question.
+        pause_id: The pause.
+        checkpoint: Plain JSON.
+        args_problem: What checking the args would say now, or None.
+    """
+
+    question: Question
+    pause_id: str
+    checkpoint: dict[str, Any]
+    args_problem: str | None
 
 
 Settled: TypeAlias = Ran | Refusing | Question | Halted

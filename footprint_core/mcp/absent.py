@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from footprint_core.decisions import Decision
-from footprint_core.ledger import Batch, PauseStanding, Receipt
+from footprint_core.ledger import Batch, Entry, PauseStanding, Receipt
 from footprint_core.providers.port import Chunk, Completed, ModelRequest
 
 
@@ -32,6 +32,10 @@ class NoLedger:
 
     async def pause_standing(self, run_id: str, pause_id: str, /) -> PauseStanding | None:
         """There are no pauses."""
+
+    def entries(self, _run_id: str, /) -> tuple[Entry, ...]:
+        """No entries."""
+        return ()
 
     def decisions(self, _run_id: str, /) -> tuple[Decision, ...]:
         """No rows."""

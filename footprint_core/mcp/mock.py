@@ -9,6 +9,7 @@ from typing import Self
 
 import msgspec
 
+from footprint_core import plain
 from footprint_core.errors import BuilderError, McpToolError, ShadowedToolError
 from footprint_core.mcp.package import server_name
 from footprint_core.tools.function import tool as tool_of
@@ -73,7 +74,7 @@ def _stamped(tool: Tool, server: str) -> Tool:
     body = tool.body
 
     def failed(error: Exception) -> McpToolError:
-        return McpToolError(tool=tool.name, server=server, said=_said(error))
+        return McpToolError(tool=tool.name, server=server, said=plain.message_of(error))
 
     async def awaited(value: Awaitable[object]) -> object:
         try:
@@ -96,10 +97,3 @@ def _stamped(tool: Tool, server: str) -> Tool:
         return awaited(value) if inspect.isawaitable(value) else value
 
     return msgspec.structs.replace(tool, body=answer if tool.is_async else answer_plainly, source=server)
-
-
-def _said(error: Exception) -> str:
-    try:
-        return str(error) or type(error).__name__
-    except Exception:  # noqa: BLE001 - an error whose text raises has no text
-        return type(error).__name__

@@ -42,6 +42,7 @@ class PausedCall(_Model):
     checked: dict[str, Any] | None
     expires_in: float | None
     ran_us: int
+    changed: bool
 
 
 class Checkpoint(_Model):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Protocol
+from typing import Protocol, cast
 
 import msgspec
 
@@ -60,6 +60,54 @@ class Completed(msgspec.Struct, frozen=True, kw_only=True):
     stop_reason: StopReason = "stop"
     response_id: str | None = None
     response_model: str | None = None
+
+
+def whole(completed: Completed | None, who: str) -> Completed:
+    """The last thing a provider yielded, when it is a whole reply.
+
+    Args:
+        completed: It, or None.
+        who: What to call the provider.
+
+    Raises:
+        EOFError: There is none.
+        TypeError: A part of it is not of its type; nothing of it is quoted.
+    """
+    if completed is None:
+        raise EOFError(f"The {who} ended its reply without a Completed.")
+    if not isinstance(cast("object", completed.text), str) or not _are_calls(completed.tool_calls):
+        raise TypeError(f"The Completed of the {who} holds a text that is none, or calls that are none.")
+    if not _is_usage(completed.usage):
+        raise TypeError(f"The Completed of the {who} holds a usage that is none.")
+    names = (completed.response_id, completed.response_model)
+    if not all(name is None or isinstance(cast("object", name), str) for name in names):
+        raise TypeError(f"The Completed of the {who} holds a name that is no text.")
+    return completed
+
+
+def _are_calls(calls: object) -> bool:
+    if not isinstance(calls, tuple):
+        return False
+    for call in cast("tuple[object, ...]", calls):
+        if not isinstance(call, ToolCall):
+            return False
+        for text in (call.id, call.name, call.args_json):
+            if not isinstance(cast("object", text), str):
+                return False
+    return True
+
+
+def _is_usage(usage: object) -> bool:
+    if usage is None:
+        return True
+    if not isinstance(usage, Usage):
+        return False
+    more = (usage.cache_read, usage.cache_write)
+    return (
+        type(usage.input) is int
+        and type(usage.output) is int
+        and all(count is None or type(count) is int for count in more)
+    )
 
 
 class Whole(AsyncIterator[Chunk | Completed]):

@@ -11,6 +11,7 @@ from footprint_core import plain
 from footprint_core.errors import BuilderError
 from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
+from footprint_core.tools.faithful import faithful, lazy
 from footprint_core.tools.governed import governed
 from footprint_core.tools.schema_tool import schema_tool
 from footprint_core.tools.signature import parameters, type_hints
@@ -154,12 +155,21 @@ def _adapter(called: str, hints: dict[str, Any], defaults: dict[str, Any]) -> Ty
     arguments: Any = cast("Any", TypedDict)(called, keys)
     arguments.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
     try:
-        return TypeAdapter(arguments)
+        adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(arguments)
     except Exception as error:
         raise BuilderError(
             f"The types of the tool {called} cannot become a schema ({type(error).__name__}); use JSON "
             "types, dataclasses or pydantic models."
         ) from error
+    if lazy(adapter.core_schema):
+        raise BuilderError(f"The tool {called} takes an iterable that is read once; annotate it as a list.")
+    for name, default in defaults.items():
+        if not plain.examine(default)[1]:
+            raise BuilderError(
+                f"The tool {called} gives {name!r} a default JSON cannot hold, so no row could show it; use "
+                "another one."
+            )
+    return adapter
 
 
 def _schema(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> dict[str, Any]:
@@ -167,9 +177,7 @@ def _schema(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> d
     schema.pop("title", None)
     schema.setdefault("properties", {})
     for name, default in defaults.items():
-        plain_default, held = plain.examine(default)
-        if held:
-            schema["properties"][name]["default"] = plain_default
+        schema["properties"][name]["default"] = plain.detach(default)
     return schema
 
 
@@ -187,9 +195,9 @@ def _check(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> Ch
         except Exception:  # noqa: BLE001 - a validator of the tool's own types may raise anything
             return (Problem(path="(arguments)", expected="what the tool's types accept", came="object"),)
         # Looked at in each call: a default can be changed by the calls before it.
-        left_out: dict[str, Any] = {
-            name: plain.detach(default) for name, default in defaults.items() if name not in kwargs
-        }
+        left_out, held = plain.examine({n: default for n, default in defaults.items() if n not in kwargs})
+        if not held:
+            return (Problem(path="(arguments)", expected="defaults JSON can hold", came="object"),)
         if plain.is_flat(kwargs):
             return Checked(kwargs=kwargs, args={**left_out, **kwargs})
         try:
@@ -199,6 +207,8 @@ def _check(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> Ch
         if not held:
             # What cannot be on record must not run: a NaN, say, deep in a model.
             return (Problem(path="(arguments)", expected="values JSON can hold", came="object"),)
+        if not faithful(kwargs, ran):
+            return (Problem(path="(arguments)", expected="values recorded as they run", came="object"),)
         return Checked(kwargs=kwargs, args={**left_out, **ran})
 
     return check

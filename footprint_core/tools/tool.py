@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -113,7 +114,9 @@ def checked(tool: Tool, args: ToolArgs) -> Checked | tuple[Problem, ...]:
     """Check arguments with a copy of their own; a check that raises finds them wrong, and is not quoted."""
     try:
         return tool.check(plain.copy(args))
-    except Exception:  # noqa: BLE001 - a check of another make may raise anything
+    except (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
+        raise
+    except BaseException:  # noqa: BLE001 - a check may raise anything, also what a tool pauses with
         return (Problem(path="(arguments)", expected="what the tool accepts", came="object"),)
 
 

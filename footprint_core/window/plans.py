@@ -10,6 +10,7 @@ import msgspec
 from footprint_core.errors import CompactionUnmeasurableError, RunError
 from footprint_core.facts import Refusal, TokenPressure
 from footprint_core.facts.window import Figure
+from footprint_core.pause.signal import PauseSignal
 from footprint_core.window.strategy import Fold, WindowPlan, WindowStrategy, WindowView
 
 
@@ -38,7 +39,7 @@ def planned(strategy: WindowStrategy, view: WindowView) -> WindowPlan | None:
         plan = cast("object", strategy.plan(view))
     except CompactionUnmeasurableError:
         raise
-    except Exception as error:
+    except (Exception, PauseSignal) as error:
         raise RunError(
             f"The window strategy {strategy.name} raised {type(error).__name__}; mend it."
         ) from error
@@ -67,7 +68,7 @@ def _in_shape(name: str, plan: WindowPlan) -> WindowPlan:
     try:
         given = {field: msgspec.to_builtins(getattr(plan, field)) for field in _FIELDS}
         held = msgspec.convert(given, type=_Plan)
-    except Exception as error:
+    except (Exception, PauseSignal) as error:
         raise RunError(
             f"The window strategy {name} planned something a WindowPlan cannot hold; look at its fields."
         ) from error

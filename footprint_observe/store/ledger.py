@@ -133,7 +133,7 @@ class SqliteLedger:
             return read.decisions(connection, run_id)
 
     def entries(self, run_id: str, /) -> tuple[Entry, ...]:
-        """The entries of a run as they are kept, in order; none for a run the file does not have.
+        """The entries of a run as they are kept, in order and marked; none for a run the file does not have.
 
         Raises:
             LedgerOpenError: The file cannot be read.

@@ -9,7 +9,7 @@ import msgspec
 
 from footprint_core.decisions import Decision
 from footprint_core.facts import Decided
-from footprint_core.ledger import Entry, PauseStanding, decision_row
+from footprint_core.ledger import ERASED, Entry, Marks, PauseStanding, decision_row
 from footprint_observe.store.codec import fact_of, marks_of
 
 _ROWS = "SELECT * FROM facts WHERE run_id = :run ORDER BY position"
@@ -37,11 +37,12 @@ JOIN facts AS l ON l.id = (SELECT id FROM facts WHERE run_id = p.run_id ORDER BY
 WHERE p.kind = 'pause.opened' AND p.pause_id = :pause AND p.run_id = :run
 """
 
+_decode_commitments = msgspec.json.Decoder(dict[str, str]).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
 
 def entries(connection: sqlite3.Connection, run_id: str) -> tuple[Entry, ...]:
-    """The entries of a run as they are kept, in order; none for a run the file does not have."""
+    """The entries of a run as they are kept, in order and marked; none for a run the file does not have."""
     return tuple(entry for _, entry in _read(connection, run_id, _ROWS, _VALS))
 
 
@@ -84,5 +85,14 @@ def _read(
     finally:
         connection.execute("ROLLBACK")
     for row in found:
-        fact = fact_of(dict(row), values.get(row["id"], {}))
-        yield row, Entry(position=row["position"], time=row["recorded_us"], fact=fact)
+        kept = values.get(row["id"], {})
+        marks = (*marks_of(row["redacted"]), *_erased(row["commitments"], kept))
+        fact = fact_of(dict(row), kept)
+        yield row, Entry(position=row["position"], time=row["recorded_us"], fact=fact, marks=marks)
+
+
+def _erased(commitments: str | None, kept: dict[str, str]) -> Marks:
+    """The values a row commits to and the file does not have."""
+    if commitments is None:
+        return ()
+    return tuple((field, ERASED) for field in _decode_commitments(commitments) if field not in kept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -22,6 +22,12 @@ def written(secret: str) -> dict[str, Any]:
         "in an address": f"https://api/?token={quote(secret, safe='')}&x=1",
         "in json": json.dumps({"token": secret}, ensure_ascii=False),
         "in ascii json": json.dumps({"token": secret}),
+        "in percent with slashes": f"https://api/{quote(secret)}/x?t={quote_plus(secret)}",
+        "in small percent": quote(secret, safe="").lower(),
+        "in a header": "Basic " + base64.b64encode(f"ada:{secret}".encode()).decode(),
+        "in another header": "Basic " + base64.b64encode(f"bob1:{secret}!".encode()).decode(),
+        "in hex": secret.encode().hex(),
+        "in python": repr({"token": secret}),
         "in base64": base64.b64encode(secret.encode()).decode(),
         "as bytes": secret.encode(),
         "as a key": {secret: 1},
@@ -41,7 +47,17 @@ def test_a_secret_is_taken_out_in_every_form_clients_write_it(form: str) -> None
     assert isinstance(out, Answer)
     read = model.requests[-1].messages[-1].text
     everything = read + repr(ledger.entries(out.run_id))
-    for way in (SECRET, quote(SECRET, safe=""), base64.b64encode(SECRET.encode()).decode(), 'p/w \\"'):
+    middle = base64.b64encode(SECRET.encode()).decode()[4:-6]
+    for way in (
+        SECRET,
+        middle,
+        SECRET.encode().hex(),
+        quote(SECRET),
+        quote_plus(SECRET),
+        quote(SECRET, safe=""),
+        base64.b64encode(SECRET.encode()).decode(),
+        'p/w \\"',
+    ):
         assert way not in everything
     assert "kept" in read
     assert ("[credential]" in read) is (form != "as bytes")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable
+from contextlib import suppress
 from typing import Any, get_args
 
 import pytest
@@ -16,8 +17,11 @@ from footprint_core import (
     ForeignCheckpointError,
     InvalidRunInputError,
     LedgerError,
+    MessageDeniedError,
     NoConversationError,
     PendingQuestionError,
+    Permission,
+    PolicyHaltError,
     ProviderError,
     RunInFlightError,
     StaleDecisionError,
@@ -26,6 +30,7 @@ from footprint_core import (
     ask,
     before_tool,
     check_in_approved,
+    deny,
     on_message,
     sliding_window,
 )
@@ -33,6 +38,7 @@ from footprint_core.events import AgentConfigured, Event, FatalError, Signal, To
 from footprint_core.facts import ModelAsked
 from footprint_core.projection import events_for
 from footprint_core.providers import Chunk, Completed, ModelRequest, call, reply
+from permits import Checker
 from planted import Failing, Full, World
 from planted_stories import played
 from story import Seen, answered, describe, run
@@ -44,6 +50,14 @@ SIGNALS = {kind.type for kind in get_args(Signal)} - {"error.fatal", "agent.turn
 
 def look(q: str) -> str:
     return q * 2
+
+
+async def cancels(_: object) -> Any:
+    """A hook in which the caller cancels."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
 
 
 def asking(seen: Seen, *, ledger: Any = None) -> Agent:
@@ -135,6 +149,60 @@ def test_sequences_never_step_back_and_a_signal_carries_that_of_the_last_fact() 
     assert [event.type for event in signals] == ["stream.token", "observer.error", "stream.token"]
     assert {event.sequence for event in signals} == {asked}
     assert [event.time for event in world.seen.events] == sorted(event.time for event in world.seen.events)
+
+
+@pytest.mark.parametrize(
+    ("act", "last"),
+    [
+        ({}, ["agent.iteration_end", "agent.turn_end answered"]),
+        (
+            {"input": [on_message("no")(lambda _: deny("no"))]},
+            ["agent.turn_start", "agent.turn_end denied"],
+        ),
+        (
+            {"output": [on_message("no")(lambda _: deny("no"))]},
+            ["agent.iteration_end", "agent.turn_end denied"],
+        ),
+        (
+            {"before_tool": [before_tool("asks")(lambda _: ask("Really?"))]},
+            ["pause.request", "agent.turn_end paused"],
+        ),
+        (
+            {"before_tool": [before_tool("stops")(cancels)]},
+            ["stream.tool_start", "agent.turn_end cancelled"],
+        ),
+    ],
+)
+def test_the_last_event_says_how_the_segment_ended(act: Any, last: list[str]) -> None:
+    seen = Seen()
+    agent = describe(REPLIES, look, act=act, watch=[seen])[0].build()
+
+    async def story() -> None:
+        with suppress(MessageDeniedError, asyncio.CancelledError):
+            await asyncio.ensure_future(agent.run("go"))
+
+    run(story())
+    (end,) = seen.of(TurnEnded)
+    assert [seen.types[-2], f"{seen.types[-1]} {end.outcome}"] == last
+
+
+def test_a_halt_is_told_behind_its_check_and_the_call_and_the_segment_end() -> None:
+    seen = Seen()
+    halts = Checker(Permission(result="halt", reason="not here", policy_rule_id="P-1"))
+    two = reply(calls=[call(name, "look", {"q": "x"}) for name in ("1", "2")])
+    agent = describe([two], look, watch=[seen])[0].permission(halts).build()
+    with pytest.raises(PolicyHaltError):
+        run(agent.run("go"))
+    assert seen.types[-5:] == [
+        "stream.tool_start",
+        "permission.check",
+        "permission.halt",
+        "stream.tool_end",
+        "agent.turn_end",
+    ]
+    assert seen.types.count("stream.tool_start") == 1
+    (end,) = seen.of(TurnEnded)
+    assert end.outcome == "halted"
 
 
 @pytest.mark.parametrize("takes", [1, 2])

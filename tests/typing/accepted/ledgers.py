@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from footprint_core import Agent, Answer, Batch, Decision, Ledger, MemoryLedger, Receipt, Redactor
+from footprint_core import Agent, Answer, Batch, Decision, Entry, Ledger, MemoryLedger, Receipt, Redactor
 from footprint_core.facts import Fact, MessageTaken
 from footprint_core.ledger import Marks, PauseStanding
 from footprint_core.providers import Scripted, reply
@@ -32,6 +32,9 @@ class Counted:
 
     async def pause_standing(self, run_id: str, pause_id: str, /) -> PauseStanding | None:
         return await self._inner.pause_standing(run_id, pause_id)
+
+    def entries(self, run_id: str, /) -> tuple[Entry, ...]:
+        return self._inner.entries(run_id)
 
     def decisions(self, run_id: str, /) -> tuple[Decision, ...]:
         return self._inner.decisions(run_id)
