@@ -269,7 +269,8 @@ class Session:
                 halted.run_id, halted.segment = writer.run_id, writer.segment
                 return halted
             case PausedRun():
-                return show_pause(ending, writer.run_id, rows)
+                # The one that is open here, so that `abandon_pause` hands back what the caller has.
+                return cast("Pause", self._pending)
             case _:
                 assert_never(ending)
 

@@ -131,7 +131,8 @@ class _Fold:
     def _loss(self, run_id: str, entry: Entry) -> MessageLostError | None:
         fact = entry.fact
         marked = {path.partition(".")[0] for path, _ in entry.marks}
-        gone = [name for name in _said(fact) if name in marked or not _is_there(fact, name)]
+        said = _said(fact)
+        gone = [name for name in said if name in marked] or _absent(fact, said)
         lost = MessageLostError(run_id=run_id, kind=_kind(fact), field=gone[0]) if gone else None
         if isinstance(fact, fa.ToolFinished) and lost is not None:
             self._results[fact.call_id] = lost
@@ -194,6 +195,10 @@ def _said(fact: fa.Fact) -> tuple[str, ...]:
             assert_never(fact)
 
 
+def _absent(fact: fa.Fact, names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if not _is_there(fact, name)]
+
+
 def _is_there(fact: fa.Fact, name: str) -> bool:
     """Whether a value is there in the form it was noted in, or need not be."""
     value: Json = getattr(fact, name)
@@ -212,10 +217,10 @@ def _is_there(fact: fa.Fact, name: str) -> bool:
 
 def _whole(fact: fa.Fact) -> fa.Fact:
     """The fact with something in the place of what is not there, so that it folds to as many messages."""
-    gone = [name for name in _said(fact) if not _is_there(fact, name)]
-    if not gone:
+    absent = _absent(fact, _said(fact))
+    if not absent:
         return fact
-    stand_in: dict[str, Json] = {name: () if name == "calls" else REDACTED for name in gone}
+    stand_in: dict[str, Json] = {name: () if name == "calls" else REDACTED for name in absent}
     if isinstance(fact, fa.WindowVisited):
         stand_in["summary"] = msgspec.UNSET
     return msgspec.structs.replace(fact, **stand_in)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -18,6 +18,7 @@ from footprint_core import (
     PendingQuestionError,
     Session,
     StaleDecisionError,
+    Tool,
     ToolContext,
     allow,
     approve_once,
@@ -60,26 +61,40 @@ def test_c005_an_approval_is_bound_to_tool_source_and_args(name: str, changes: d
 def test_c005_what_would_run_is_compared_with_what_was_approved_when_it_is_dispatched() -> None:
     ran: list[tuple[int, int]] = []
 
-    def agent(fee: int) -> Any:
-        @tool(check_in="always")
-        def pay(amount: int, fee: int = fee) -> str:
-            ran.append((amount, fee))
-            return "paid"
+    @tool(name="pay", check_in="always")
+    def cheap(amount: int, fee: int = 1) -> str:
+        ran.append((amount, fee))
+        return "paid"
 
-        said = [reply(calls=[call("c1", "pay", {"amount": 5})])] if fee == 1 else [DONE]
+    @tool(name="pay", check_in="always")
+    def dear(amount: int, fee: Literal[2] = 2) -> str:
+        ran.append((amount, fee))
+        return "paid"
+
+    @tool(name="pay", check_in="always")
+    def any_fee(amount: int, fee: int = 2) -> str:
+        ran.append((amount, fee))
+        return "paid"
+
+    def agent(pay: Tool, *said: Any) -> Any:
         builder, model = describe(said, pay, ledger=ledger)
         return builder.build(), model
 
     ledger = MemoryLedger()
-    first, _ = agent(1)
+    first, _ = agent(cheap, *[reply(calls=[call("c1", "pay", {"amount": 5})])] * 2)
     pause = paused(run(first.run("go")))
     assert isinstance(pause, CheckInPause)
     assert pause.args == {"amount": 5, "fee": 1}
-    # The program was changed meanwhile: the same call would run with other arguments than a person saw.
-    second, model = agent(2)
+    # The program was changed meanwhile: the call cannot run any more as a person saw it.
+    second, model = agent(dear, DONE)
     answered(run(second.resume(through_json(pause.checkpoint), YES)))
     assert ran == []
     assert "not what a person approved" in model.requests[0].messages[-1].text
+    # Where it can, it runs as they saw it, and not with what the program would fill in now.
+    again = paused(run(first.session().run("go")))
+    third, _ = agent(any_fee, DONE)
+    answered(run(third.resume(through_json(again.checkpoint), YES)))
+    assert ran == [(5, 1)]
 
 
 @pytest.mark.parametrize("name", PAUSING)

@@ -112,11 +112,10 @@ async def turn(session: Agent | Session, message: str) -> str:
 
 def kept(path: Path, where: str) -> Any:
     """A ledger: in memory, in a file as it is by default, or in one that keeps everything."""
-    return {
-        "memory": MemoryLedger,
-        "file": lambda: SqliteLedger(path / "l.db", durability="process"),
-        "whole file": lambda: on_file(path / "l.db"),
-    }[where]()
+    if where == "memory":
+        return MemoryLedger()
+    path = path / "l.db"
+    return SqliteLedger(path, durability="process") if where == "file" else on_file(path)
 
 
 def figures(ledger: Any, *runs: str) -> list[Any]:

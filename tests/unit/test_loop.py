@@ -370,18 +370,26 @@ def test_a_second_cancellation_stops_waiting_and_leaves_the_call_in_doubt() -> N
     assert _kinds(ledger, agent)[-2:] == ["ToolIntended", "SegmentEnded"]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_an_interrupt_in_a_tool_ends_the_turn_and_is_raised(error: type[BaseException]) -> None:
+def test_an_interrupt_in_a_tool_ends_the_turn_and_is_raised() -> None:
     async def stops() -> None:
-        raise error
+        raise KeyboardInterrupt
 
     ledger = MemoryLedger()
     builder, _ = describe([reply(calls=[call("1", "stops", {})])], stops, ledger=ledger)
     agent = builder.build()
     turn: Any = agent.run("go")
-    with pytest.raises(error):
+    with pytest.raises(KeyboardInterrupt):
         turn.send(None)
-    assert _kinds(ledger, agent)[-2:] == ["ToolIntended", "SegmentEnded"]
+    assert _kinds(ledger, agent)[-3:] == ["ToolIntended", "ToolFinished", "SegmentEnded"]
+
+
+def test_a_tool_that_would_end_the_program_is_answered_like_any_that_raised() -> None:
+    def exits() -> None:
+        raise SystemExit("usage: exits [-h]")
+
+    builder, model = describe([reply(calls=[call("1", "exits", {})]), reply(text="done")], exits)
+    assert answered(run(builder.build().run("go"))).text == "done"
+    assert model.requests[1].messages[-1].text == "usage: exits [-h]"
 
 
 def test_a_tool_that_raises_a_cancellation_by_itself_is_answered_like_any_that_raised() -> None:

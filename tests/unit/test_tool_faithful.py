@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ class Lying(BaseModel):
 
 class Honest(BaseModel):
     amount: int
-    when: datetime.date | None = None
+    when: dt.date | None = None
     tags: Sequence[str] = ()
     secret: SecretStr | None = None
 

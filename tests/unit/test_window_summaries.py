@@ -177,7 +177,7 @@ WRONG: Any = {"input": 1}
     [
         (Odd(), "EOFError"),
         (Odd(Completed(text="  ")), "ValueError"),
-        (Odd(Completed(text=WRONG)), "ValueError"),
+        (Odd(Completed(text=WRONG)), "TypeError"),
         (Odd(Completed(text="a", usage=WRONG)), "TypeError"),
     ],
 )

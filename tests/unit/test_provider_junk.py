@@ -1,0 +1,138 @@
+"""What a provider hands over is looked at before anything is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from footprint_core import (
+    AskPause,
+    MemoryLedger,
+    ProviderError,
+    ToolCallContext,
+    allow,
+    ask,
+    ask_human,
+    before_tool,
+    check_in_approved,
+    tool,
+)
+from footprint_core.events import ModelCallEnded, TurnEnded
+from footprint_core.facts import ModelReplied, SegmentEnded, Usage
+from footprint_core.messages import ToolCall
+from footprint_core.providers import Completed, Whole, call, reply
+from story import Seen, answered, describe, run
+
+ODD: Any = None
+
+
+@pytest.mark.parametrize(
+    "completed",
+    [
+        Completed(tool_calls=(ToolCall(id=ODD, name="act", args_json="{}"),)),
+        Completed(tool_calls=(ToolCall(id="c", name=ODD, args_json="{}"),)),
+        Completed(tool_calls=(ToolCall(id="c", name="act", args_json=ODD),)),
+        Completed(text="a", usage=Usage(input=ODD, output=1)),
+        Completed(text="a", usage="much"),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        Completed(text="a", response_id=7),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_a_reply_with_a_part_that_is_none_is_an_error_of_the_provider(completed: Completed) -> None:
+    seen = Seen()
+    builder, _ = describe([completed], watch=[seen])
+    with pytest.raises(ProviderError):
+        run(builder.build().run("go"))
+    assert [event.outcome for event in seen.of(TurnEnded)] == ["failed"]
+
+
+def test_names_of_a_provider_are_told_as_text_that_can_be_written_and_no_longer_than_a_line() -> None:
+    seen = Seen()
+    builder, _ = describe([Completed(text="a", response_id="\ud800" + "x" * 9999)], watch=[seen])
+    answered(run(builder.build().run("go")))
+    (told,) = seen.of(ModelCallEnded)
+    assert told.response_id is not None
+    assert len(told.response_id) == 200
+    told.response_id.encode()
+
+
+def test_arguments_with_half_a_character_break_no_pause() -> None:
+    @before_tool("gate")
+    def gate(call: ToolCallContext) -> Any:
+        return ask("?") if call.tool_name == "act" else allow()
+
+    def act() -> str:
+        return "did"
+
+    ledger = MemoryLedger()
+    half = ToolCall(id="h", name="other", args_json='"\ud800')
+    replies = [Completed(tool_calls=(half, call("c", "act", {}))), reply(text="ok")]
+    builder, _ = describe(replies, act, ledger=ledger, act={"before_tool": [gate]})
+    agent = builder.build()
+
+    async def go() -> None:
+        pause = await agent.run("go")
+        assert isinstance(pause, AskPause)
+        assert answered(await agent.resume(pause.checkpoint, check_in_approved(by="dana"))).text == "ok"
+
+    run(go())
+    facts = [entry.fact for entry in ledger.entries(str(agent.last_run_id))]
+    assert [fact.outcome for fact in facts if isinstance(fact, SegmentEnded)] == ["paused", "answered"]
+    assert any(isinstance(fact, ModelReplied) for fact in facts)
+
+
+class Asking:
+    """A provider that tries to ask a person."""
+
+    name = "asking"
+
+    def reply(self, request: object, /) -> AsyncIterator[Any]:
+        ask_human("who?")
+
+
+@pytest.mark.parametrize("where", ["check_in", "evidence", "schema", "window", "provider"])
+def test_only_a_tool_pauses_itself_wherever_else_a_program_tries_to(where: str) -> None:
+    def asks(*_: object) -> Any:
+        ask_human("who?")
+
+    @(
+        tool(
+            check_in=asks if where == "check_in" else "always" if where == "evidence" else None,
+            evidence=asks if where == "evidence" else None,
+        )
+        if where in {"check_in", "evidence"}
+        else tool
+    )
+    def act() -> str:
+        return "did"
+
+    class Odd:
+        name = "odd"
+        instruction = ""
+        plan = check = staticmethod(asks)
+
+    builder, _ = describe([reply(calls=[call("c", "act", {})]), reply(text="{}")], act)
+    odd: Any = Odd()
+    if where == "schema":
+        outcome = answered(run(builder.output_schema(odd).build().run("go")))
+        assert outcome.schema_met is False
+    elif where == "window":
+        with pytest.raises(Exception, match="odd") as raised:
+            run(builder.window(odd).build().run("go"))
+        assert type(raised.value).__name__ == "RunError"
+    elif where == "provider":
+        builder, _ = describe([], act)
+        builder._provider = Asking()  # type: ignore[assignment]  # pyright: ignore[reportAttributeAccessIssue]
+        with pytest.raises(ProviderError):
+            run(builder.build().run("go"))
+    else:
+        outcome = run(builder.build().run("go"))
+        assert type(outcome).__name__ == "CheckInPause"
+
+
+def test_a_reply_in_one_piece_is_given_once() -> None:
+    async def read() -> list[Any]:
+        return [piece async for piece in Whole(Completed(text="a"))]
+
+    assert [piece.text for piece in run(read())] == ["a"]
