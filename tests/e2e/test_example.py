@@ -103,9 +103,18 @@ def test_the_first_example_of_the_readme_runs(
     assert "input no-ssns allow masked a number" in printed
 
 
+def test_the_second_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(_blocks()[1], "README.md", "exec"), {"__name__": "readme"})
+    assert capsys.readouterr().out.splitlines() == [
+        "{'account': 'a-7'} {'reversible': False}",
+        "{'question': 'Which colour?', 'options': ['red', 'blue']}",
+        """['{"closed":"a-7","address":"[address]","for":"ada"}', 'blue']""",
+    ]
+
+
 def test_the_recorder_lines_of_the_readme_ship_spans(tmp_path: Path) -> None:
     with OtlpReceiver() as receiver:
-        lines = _blocks()[1].replace("http://localhost:4318", receiver.endpoint)
+        lines = _blocks()[2].replace("http://localhost:4318", receiver.endpoint)
         model = Scripted([reply(text="hello")])
         builder = Agent.create(provider=model, model="m", name="readme")
         exec(compile(lines, "README.md", "exec"), {"builder": builder})

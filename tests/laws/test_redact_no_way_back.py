@@ -13,12 +13,22 @@ from footprint_core import (
     AskPause,
     MemoryLedger,
     MessageLostError,
-    ask,
-    before_tool,
 )
-from footprint_core.providers import call, reply
+from footprint_core.providers import reply
 from footprint_observe import Redaction
-from laws.test_redact_places import CARD, HELD, POLICY, TYPED, YES, Charges, scrub, story, strip, tag
+from laws.test_redact_places import (
+    CARD,
+    HELD,
+    POLICY,
+    TYPED,
+    YES,
+    Charges,
+    four_eyes,
+    scrub,
+    story,
+    strip,
+    tag,
+)
 from story import answered, describe, run
 
 CANARIES = (TYPED, CARD, HELD)
@@ -41,30 +51,26 @@ def held(text: str) -> list[str]:
     return [canary for canary in CANARIES if canary in text]
 
 
-async def conversation(path: Path, policy: Any) -> tuple[list[str], str, Any]:
-    """A run that pauses, a resume in an agent of its own, and a turn behind it: runs, rows and checkpoint."""
+async def conversation(path: Path, policy: Any) -> tuple[list[str], str]:
+    """A run that pauses, a resume in an agent of its own, and a turn behind it: the runs, and their rows."""
     agent, _, _ = story(on_file(path, redact=policy))
     async with agent:
         pause = await agent.run(f"my name is {TYPED}")
-        assert isinstance(pause, AskPause)
-    builder, _ = describe(
-        [reply(text="done"), reply(text="and done")],
-        Charges().tool(),
-        act={"input": [scrub], "before_tool": [tag, before_tool("four-eyes")(lambda _: ask("?"))]},
-        ledger=on_file(path, redact=policy),
-    )
-    resumed = builder.act if False else builder
-    async with resumed.build() as agent:
-        first = answered(await agent.resume(json.loads(json.dumps(pause.checkpoint)), YES, rewalk=False))
+    assert isinstance(pause, AskPause)
+    act: Any = {"input": [scrub], "before_tool": [tag, four_eyes], "after_tool": [strip]}
+    said = [reply(text="done"), reply(text="and done")]
+    builder, _ = describe(said, Charges().tool(), act=act, ledger=on_file(path, redact=policy))
+    async with builder.build() as agent:
+        first = answered(await agent.resume(json.loads(json.dumps(pause.checkpoint)), YES))
         second = answered(await agent.follow_up(f"as {TYPED} said"))
     rows = repr((pause.decisions, first.decisions, second.decisions, pause.checkpoint["rows"]))
-    return [first.run_id, second.run_id], rows, pause.checkpoint
+    return [first.run_id, second.run_id], rows
 
 
 @pytest.mark.parametrize("later", [POLICY, Redaction.none()], ids=["the same policy", "no policy any more"])
 def test_no_later_row_view_or_reading_gives_a_redacted_value_back(tmp_path: Path, later: Any) -> None:
     path = tmp_path / "l.db"
-    runs, rows, _ = run(conversation(path, POLICY))
+    runs, rows = run(conversation(path, POLICY))
     again = on_file(path, redact=later)
     assert held(rows) == []
     assert held(read_back(again, *runs)) == []
@@ -73,9 +79,9 @@ def test_no_later_row_view_or_reading_gives_a_redacted_value_back(tmp_path: Path
     run(again.close())
     # The same story without a policy has each of them in all of these places.
     bare = tmp_path / "bare.db"
-    runs, rows, _ = run(conversation(bare, Redaction.none()))
+    runs, rows = run(conversation(bare, Redaction.none()))
     kept = on_file(bare)
-    assert held(rows) == [TYPED, CARD]
+    assert held(rows) == [TYPED, CARD, HELD]
     assert held(read_back(kept, *runs)) == held(dump(bare)) == [TYPED, CARD, HELD]
     run(kept.close())
 

@@ -9,6 +9,7 @@ import pytest
 
 from footprint_core import (
     AskPause,
+    CheckInPause,
     MemoryLedger,
     ProviderError,
     ToolCallContext,
@@ -123,12 +124,12 @@ def test_only_a_tool_pauses_itself_wherever_else_a_program_tries_to(where: str) 
         assert type(raised.value).__name__ == "RunError"
     elif where == "provider":
         builder, _ = describe([], act)
-        builder._provider = Asking()  # type: ignore[assignment]  # pyright: ignore[reportAttributeAccessIssue]
+        builder._provider = Asking()
         with pytest.raises(ProviderError):
             run(builder.build().run("go"))
     else:
-        outcome = run(builder.build().run("go"))
-        assert type(outcome).__name__ == "CheckInPause"
+        paused = run(builder.build().run("go"))
+        assert isinstance(paused, CheckInPause)
 
 
 def test_a_reply_in_one_piece_is_given_once() -> None:
