@@ -15,6 +15,10 @@ from footprint_core.plain import Json
 _HARMLESS = re.compile(r"[\w.:-]{1,64}")
 
 
+TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""What a tool can be called. A name a model wrote is shown where nothing else can be hidden in it."""
+
+
 def harmless_id(text: str) -> bool:
     """Whether a call id may be shown as the model gave it: 1 to 64 letters, digits, `_`, `.`, `:` and `-`."""
     return _HARMLESS.fullmatch(text) is not None

@@ -13,9 +13,9 @@ import msgspec
 from footprint_core import plain
 from footprint_core.errors import BuilderError, McpToolError, RunError
 from footprint_core.mcp.package import need_mcp, server_name
+from footprint_core.messages import TOOL_NAME
 from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
-from footprint_core.tools.function import NAME
 from footprint_core.tools.schema_tool import tool_of_schema
 from footprint_core.tools.tool import Tool
 
@@ -104,7 +104,7 @@ class McpClient:
         raise RunError(f"The server {self.name} lists tools without an end; look at its paging.")
 
     def _tool(self, listed: mcp_types.Tool) -> Tool:
-        if not NAME.fullmatch(listed.name):
+        if not TOOL_NAME.fullmatch(listed.name):
             raise BuilderError(
                 f"The server {self.name} has a tool whose name no model could call; a name is 1 to 64 "
                 "letters, digits, '_', '.' or '-'."

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import TypeAlias
 
+from footprint_core.messages import TOOL_NAME
+
 At: TypeAlias = tuple[str, int, int, int]
 """Where an event comes from: run id, segment, position, and time in microseconds."""
-
-_HARMLESS = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 
 
 @lru_cache(maxsize=1024)
 def shown(name: str) -> str:
     """A tool's name as an event may show it: a model can choose it, and hide content in it."""
-    return name if _HARMLESS.fullmatch(name) else "(invalid)"
+    return name if TOOL_NAME.fullmatch(name) else "(invalid)"
 
 
 def seconds(microseconds: int | None) -> float | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from footprint_core import plain
 from footprint_core.errors import BuilderError
+from footprint_core.messages import TOOL_NAME
 from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
 from footprint_core.tools.faithful import faithful, lazy
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
 
-NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 """What a model can call a tool."""
 
 
@@ -87,7 +86,7 @@ def _made(
     idempotent: bool,
 ) -> Tool:
     called: str = name if name is not None else str(getattr(body, "__name__", ""))
-    if not NAME.fullmatch(called):
+    if not TOOL_NAME.fullmatch(called):
         raise BuilderError(
             "A tool's name is 1 to 64 letters, digits, '_', '.' or '-'; give one with tool(name=...)."
         )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from footprint_core.facts import Refusal, TokenPressure, WindowVisited
 from footprint_core.facts.window import Figure
-from footprint_core.messages import UserMessage
+from footprint_core.messages import TOOL_NAME, UserMessage
 from footprint_core.window.engine import current_request, guarded, refusal
 from footprint_core.window.strategy import WindowPlan, WindowView
 
 _MOST_REFUSALS = 32
-_SPOKEN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def dropped(strategy: str, view: WindowView, plan: WindowPlan) -> WindowVisited:
@@ -127,7 +125,7 @@ def _notice(strategy: str, view: WindowView, plan: WindowPlan, gone: tuple[int, 
         return None
     opening = "The request above is kept. " if before else ""
     # A model can ask for a tool that does not exist, by a name that is a sentence.
-    spoken = [name for name in _observations(view, gone) if _SPOKEN_NAME.fullmatch(name)]
+    spoken = [name for name in _observations(view, gone) if TOOL_NAME.fullmatch(name)]
     text = (
         f"[{opening}{len(gone)} earlier messages of this conversation were left out here by {strategy} to "
         f"keep it short. Tools whose results left: {', '.join(spoken) or 'none'}. Call a tool again if you "

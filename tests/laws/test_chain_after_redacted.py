@@ -1,4 +1,4 @@
-"""A conversation that lost a message to redaction or erasure is refused; what it does not need may be gone."""
+"""A conversation that lost a message is refused; what no request of it holds may be redacted or erased."""
 
 from __future__ import annotations
 

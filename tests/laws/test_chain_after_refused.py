@@ -32,7 +32,7 @@ from footprint_core import (
 )
 from footprint_core.facts import RunConfigured
 from footprint_core.mcp import mcp_serve
-from footprint_core.providers import reply
+from footprint_core.providers import call, reply
 from laws.test_chain_after import read, reads
 from served import Kept, served
 from story import answered, describe, run
@@ -103,21 +103,29 @@ def test_a_run_that_came_to_no_answer_is_refused_with_how_it_ended(end: str) -> 
 
 
 def test_a_run_that_paused_can_be_gone_on_behind_once_its_question_is_answered() -> None:
+    agents: list[Agent] = []
+    meanwhile: list[str] = []
+
+    def look(page: int) -> str:
+        meanwhile.append(refusal(agents[0], agents[0].last_run_id))
+        return "looked"
+
     rule = before_tool("gate")(lambda _: ask("may I?"))
-    builder, model = describe(
-        [reads(1), reply(text="one"), reply(text="two")], read, act={"before_tool": [rule]}
-    )
+    said = [reply(calls=[call("c1", "look", {"page": 1})]), reply(text="one"), reply(text="two")]
+    builder, model = describe(said, look, act={"before_tool": [rule]})
     agent = builder.build()
+    agents.append(agent)
 
     async def go() -> None:
         pause = cast("Any", await agent.run("go"))
-        assert "paused" in refusal(agent, pause.run_id)
-        # Somebody is answering it at this moment: a segment that has no end yet.
+        assert "it is paused" in refusal(agent, pause.run_id)
         await agent.resume(pause.checkpoint, check_in_approved(by="dana"))
         answered(await agent.session(after=pause.run_id).follow_up("and?"))
 
     run(go())
-    assert len(model.requests[-1].messages) == 5
+    # The segment that answers it has no end yet.
+    assert ["it is still open" in one for one in meanwhile] == [True]
+    assert [message.text for message in model.requests[-1].messages] == ["go", "", "looked", "one", "and?"]
 
 
 def test_a_run_the_ledger_does_not_have_is_refused_and_what_is_no_id_is_not_repeated() -> None:
