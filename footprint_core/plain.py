@@ -89,7 +89,7 @@ class _Detaching:
             return [self.value(item, depth + 1) for item in cast("list[object]", value)]
         if isinstance(value, str):
             return _text(str.__str__(value))
-        if isinstance(value, bytes | bytearray | memoryview):
+        if issubclass(kind, bytes | bytearray | memoryview):
             # JSON has no bytes, and base64 would hide what is in them from everything that looks for it.
             return self._lose(value)
         dump = getattr(value, "model_dump", None)

@@ -64,5 +64,8 @@ class WindowVisited(
 
 def likeness(visit: WindowVisited) -> str:
     """What visits share that differ in nothing but their iteration; 32 hex characters."""
-    alike = msgspec.structs.replace(visit, iteration=0, same_as=None)
+    # Without what it says: a checkpoint carries this, and no digest over a value may be written unsalted.
+    alike = msgspec.structs.replace(
+        visit, iteration=0, same_as=None, notice=msgspec.UNSET, summary=msgspec.UNSET
+    )
     return blake2b(msgspec.json.encode(alike), digest_size=16).hexdigest()

@@ -63,7 +63,7 @@ def moments() -> str:
 
 def verbs() -> str:
     """The table of verbs; the window has none, its strategy plans a removal."""
-    columns = [moment for moment in LOOP_MOMENTS if seam_for(moment).hook in UNIONS]
+    columns: list[LoopMoment] = [moment for moment in LOOP_MOMENTS if seam_for(moment).hook in UNIONS]
     rows = [f"| | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
     for verb, arm in (
         ("`allow()`", Allow),

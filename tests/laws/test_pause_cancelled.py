@@ -72,6 +72,7 @@ def test_a_pause_whose_caller_was_cancelled_while_it_was_filed_stays_open_in_its
         with pytest.raises(PendingQuestionError):
             await agent.run("another")
         pause = agent.abandon_pause()
+        assert isinstance(pause, AskPause | HumanPause)
         assert isinstance(pause, kind)
         given: Any = check_in_approved(by="dana") if kind is AskPause else "this one"
         assert answered(await agent.resume(pause.checkpoint, given)).text == "ok"
