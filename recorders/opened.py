@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
@@ -10,12 +11,12 @@ from footprint_core.holding import hold, release
 _CLOSE_SECONDS = 3.0
 
 
-class Opened:
+class Opened(ABC):
     """Lets `with recorder:` keep it open. An agent that still has it when the block is left closes it."""
 
+    @abstractmethod
     def close(self, timeout: float, /) -> None:
         """Give back everything, within `timeout` seconds."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         hold(self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from footprint_core.decisions import Decision
+from footprint_core.errors import RunError
 from footprint_core.ledger import Batch, Entry, PauseStanding, Receipt
 from footprint_core.providers.port import Chunk, Completed, ModelRequest
 
@@ -15,8 +16,8 @@ class NoModel:
     name = "mcp"
 
     def reply(self, request: ModelRequest, /) -> AsyncIterator[Chunk | Completed]:
-        """Never asked."""
-        raise NotImplementedError
+        """Refuse: a served call asks no model."""
+        raise RunError("A served call asks no model; give an agent a provider instead.")
 
 
 class NoLedger:
