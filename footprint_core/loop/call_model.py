@@ -56,8 +56,8 @@ async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
         duration_us=ended - began,
         route=_route(turn, completed, iteration),
         usage=completed.usage,
-        response_id=_name(completed.response_id),
-        response_model=_name(completed.response_model),
+        response_id=None if completed.response_id is None else _name(completed.response_id),
+        response_model=None if completed.response_model is None else _name(completed.response_model),
         first_chunk_us=first_chunk,
         text=plain.detach(completed.text),
         calls=_usable(completed.tool_calls, iteration),
@@ -66,10 +66,10 @@ async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
     return replied
 
 
-def _name(given: str | None) -> str | None:
+def _name(given: str) -> str:
     """A name a provider gave, as watchers may be told it: a text that can be written, and no long one."""
-    text: str | None = plain.detach(given)
-    return None if text is None else text[:_LONGEST_NAME]
+    text: str = plain.detach(given)
+    return text[:_LONGEST_NAME]
 
 
 _LONGEST_NAME = 200

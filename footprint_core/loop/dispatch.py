@@ -24,8 +24,9 @@ async def dispatch(turn: Turn, *, start: int = 0) -> Question | Halted | None:
     if turn.spec.parallel_tools and len(calls) - start > 1:
         await _gate_together(turn, start)
     for index in range(start, len(calls)):
-        held = turn.held.pop(index, None)
-        settled = await settle(turn, take(turn, index)) if held is None else held
+        settled = turn.held.pop(index, None)
+        if settled is None:
+            settled = await settle(turn, take(turn, index))
         stopped = await finish(turn, index, settled)
         if stopped is not None:
             return stopped

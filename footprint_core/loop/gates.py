@@ -50,7 +50,7 @@ async def pass_gates(turn: Turn, taken: Taken) -> Gated:
         refused = await permit(turn, turn.spec.permission, taken)
         if refused is not None:
             return refused
-    approved = taken.approved == "ask"
+    approved = taken.consent is not None and taken.approved == "ask"
     links = turn.spec.chains.calls
     if taken.start < len(links):
         walked = await walk_call(

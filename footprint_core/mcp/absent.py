@@ -15,7 +15,7 @@ class NoModel:
 
     name = "mcp"
 
-    def reply(self, request: ModelRequest, /) -> AsyncIterator[Chunk | Completed]:
+    def reply(self, _request: ModelRequest, /) -> AsyncIterator[Chunk | Completed]:
         """Refuse: a served call asks no model."""
         raise RunError("A served call asks no model; give an agent a provider instead.")
 

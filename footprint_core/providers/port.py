@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Protocol, cast
+from typing import Any, Protocol
 
 import msgspec
 
@@ -75,38 +75,40 @@ def whole(completed: Completed | None, who: str) -> Completed:
     """
     if completed is None:
         raise EOFError(f"The {who} ended its reply without a Completed.")
-    if not isinstance(cast("object", completed.text), str) or not _are_calls(completed.tool_calls):
+    # Looked at as what anybody may have put there, whatever their types say.
+    said: Any = completed
+    if not isinstance(said.text, str) or not _are_calls(said.tool_calls):
         raise TypeError(f"The Completed of the {who} holds a text that is none, or calls that are none.")
-    if not _is_usage(completed.usage):
+    if said.usage is not None and not _is_usage(said.usage):
         raise TypeError(f"The Completed of the {who} holds a usage that is none.")
-    names = (completed.response_id, completed.response_model)
-    if not all(name is None or isinstance(cast("object", name), str) for name in names):
-        raise TypeError(f"The Completed of the {who} holds a name that is no text.")
+    for name in (said.response_id, said.response_model):
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"The Completed of the {who} holds a name that is no text.")
     return completed
 
 
-def _are_calls(calls: object) -> bool:
-    if not isinstance(calls, tuple):
+def _are_calls(calls: Any) -> bool:
+    if type(calls) is not tuple:
         return False
-    for call in cast("tuple[object, ...]", calls):
-        if not isinstance(call, ToolCall):
+    held: tuple[Any, ...] = calls  # pyright: ignore[reportUnknownVariableType]
+    for call in held:
+        if type(call) is not ToolCall or not _are_texts(call.id, call.name, call.args_json):
             return False
-        for text in (call.id, call.name, call.args_json):
-            if not isinstance(cast("object", text), str):
-                return False
     return True
 
 
+def _are_texts(one: object, two: object, three: object) -> bool:
+    return isinstance(one, str) and isinstance(two, str) and isinstance(three, str)
+
+
 def _is_usage(usage: object) -> bool:
-    if usage is None:
-        return True
     if not isinstance(usage, Usage):
         return False
-    more = (usage.cache_read, usage.cache_write)
     return (
         type(usage.input) is int
         and type(usage.output) is int
-        and all(count is None or type(count) is int for count in more)
+        and (usage.cache_read is None or type(usage.cache_read) is int)
+        and (usage.cache_write is None or type(usage.cache_write) is int)
     )
 
 

@@ -194,9 +194,11 @@ def _check(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> Ch
         except Exception:  # noqa: BLE001 - a validator of the tool's own types may raise anything
             return (Problem(path="(arguments)", expected="what the tool's types accept", came="object"),)
         # Looked at in each call: a default can be changed by the calls before it.
-        left_out, held = plain.examine({n: default for n, default in defaults.items() if n not in kwargs})
-        if not held:
-            return (Problem(path="(arguments)", expected="defaults JSON can hold", came="object"),)
+        left_out = {name: default for name, default in defaults.items() if name not in kwargs}
+        if left_out:
+            left_out, held = plain.examine(left_out)
+            if not held:
+                return (Problem(path="(arguments)", expected="defaults JSON can hold", came="object"),)
         if plain.is_flat(kwargs):
             return Checked(kwargs=kwargs, args={**left_out, **kwargs})
         try:
