@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Awaitable, Mapping
 from typing import Protocol, cast, final
-from urllib.parse import quote, quote_plus
 
 import msgspec
 
@@ -60,26 +59,34 @@ _SHORTEST = 6
 def hidden(value: Json, credential: Credential) -> Json:
     """A plain value without the secret in it: clients of services quote it in what they return and raise.
 
-    It is looked for as it is, percent-encoded, escaped as in JSON and Python, in hex, and in base64, also
-    behind a user's name. One of fewer than six characters is not looked for, since it would be found
-    everywhere.
+    It is looked for as it is, percent-encoded in whole or in part, escaped as in JSON and Python, in hex,
+    and in base64, also behind a user's name. One of fewer than six characters is not looked for, since it
+    would be found everywhere.
     """
-    if len(credential.secret) < _SHORTEST:
-        return value
-    return _without(value, _forms(credential.secret))
+    # Read from a file, a secret ends in a newline that nobody sends.
+    secret = credential.secret.strip()
+    return value if len(secret) < _SHORTEST else _without(value, secret, re.compile(_forms(secret)))
 
 
-def _forms(secret: str) -> tuple[str, ...]:
-    """The texts in which a client may quote a secret, the longest first: one can be part of another."""
+def _forms(secret: str) -> str:
+    """A pattern of the texts in which a client may quote a secret."""
     written = secret.encode(errors="surrogatepass")
-    percent = {quote(written, safe=safe) for safe in ("", "/")} | {quote_plus(written)}
-    percent |= {re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), form) for form in percent}
+    percent = "".join(map(_percent, secret))
     escaped = {json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
     escaped |= {form.replace("/", "\\/") for form in escaped} | {repr(secret)[1:-1]}
     encoded = {_within_base64(written, offset) for offset in range(3)}
     encoded |= {form.translate(_URL_SAFE) for form in encoded}
-    forms = {secret, written.hex(), written.hex().upper(), *percent, *escaped, *encoded}
-    return tuple(sorted((form for form in forms if len(form) >= _SHORTEST), key=len, reverse=True))
+    forms = {written.hex(), written.hex().upper(), *escaped, *encoded}
+    # The longest first: a shorter form can be part of a longer one.
+    longest = sorted((form for form in forms if len(form) >= _SHORTEST), key=len, reverse=True)
+    return "|".join([percent, *map(re.escape, longest)])
+
+
+def _percent(char: str) -> str:
+    """A character as it is, or percent-encoded: clients differ in which they encode, and in which case."""
+    codes = "".join(f"%(?i:{byte:02x})" for byte in char.encode(errors="surrogatepass"))
+    plus = r"|\+" if char == " " else ""
+    return f"(?:{re.escape(char)}|{codes}{plus})"
 
 
 _URL_SAFE = str.maketrans("+/", "-_")
@@ -96,16 +103,24 @@ def _within_base64(written: bytes, offset: int) -> str:
     return encoded[start:stop]
 
 
-def _without(value: Json, forms: tuple[str, ...]) -> Json:
+def _without(value: Json, secret: str, forms: re.Pattern[str]) -> Json:
     if isinstance(value, str):
-        for form in forms:
-            value = value.replace(form, "[credential]")
-        return value
+        return forms.sub(_HIDDEN, value)
     if plain.is_object(value):
-        return {_without(key, forms): _without(item, forms) for key, item in value.items()}
+        out: dict[str, Json] = {}
+        for key, item in value.items():
+            name = forms.sub(_HIDDEN, key)
+            while name in out:
+                # Two keys that read the same stay two.
+                name += "~"
+            out[name] = _without(item, secret, forms)
+        return out
     if plain.is_array(value):
-        return [_without(item, forms) for item in value]
-    return value
+        return [_without(item, secret, forms) for item in value]
+    return _HIDDEN if type(value) is int and str(value) == secret else value
+
+
+_HIDDEN = "[credential]"
 
 
 class CredentialRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -325,10 +325,11 @@ class Session:
     def _adopt(self, restored: Restored) -> None:
         """Go on with the conversation of a run that was paused in another session."""
         self.conversation_id = restored.checkpoint.conversation_id
-        if self._follows != restored.checkpoint.run_id and restored.state.turn_index > 0:
-            # The turn came to no answer: the conversation is the one before it.
-            self._ended = RunState(restored.before)
-            self._turn_index = restored.state.turn_index - 1
+        if self._follows != restored.checkpoint.run_id:
+            # The turn came to no answer: the conversation is the one before it, if there was one.
+            first = restored.state.turn_index == 0
+            self._ended = None if first else RunState(restored.before)
+            self._turn_index = 0 if first else restored.state.turn_index - 1
             self._follows = restored.checkpoint.follows
 
     def _answered(self, pause_id: object) -> None:

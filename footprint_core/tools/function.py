@@ -11,7 +11,7 @@ from footprint_core.errors import BuilderError
 from footprint_core.messages import TOOL_NAME
 from footprint_core.outcomes import ToolArgs
 from footprint_core.plain import Json
-from footprint_core.tools.faithful import faithful, lazy
+from footprint_core.tools.faithful import faithful, unrecordable
 from footprint_core.tools.governed import governed
 from footprint_core.tools.schema_tool import schema_tool
 from footprint_core.tools.signature import parameters, type_hints
@@ -160,15 +160,23 @@ def _adapter(called: str, hints: dict[str, Any], defaults: dict[str, Any]) -> Ty
             f"The types of the tool {called} cannot become a schema ({type(error).__name__}); use JSON "
             "types, dataclasses or pydantic models."
         ) from error
-    if lazy(adapter.core_schema):
-        raise BuilderError(f"The tool {called} takes an iterable that is read once; annotate it as a list.")
+    if (fault := unrecordable(adapter.core_schema)) is not None:
+        raise BuilderError(f"The tool {called} takes {fault}.")
     for name, default in defaults.items():
-        if not plain.examine(default)[1]:
+        if recorded(adapter, {name: default}) is None:
             raise BuilderError(
-                f"The tool {called} gives {name!r} a default JSON cannot hold, so no row could show it; use "
-                "another one."
+                f"The tool {called} gives {name!r} a default that no row could show as it runs; use another."
             )
     return adapter
+
+
+def recorded(adapter: TypeAdapter[dict[str, Any]], values: dict[str, Any]) -> dict[str, Any] | None:
+    """What is put on record of checked values; None when it would not be what runs."""
+    try:
+        written, held = plain.examine(adapter.serializer.to_python(values, mode="json", warnings=False))
+        return written if held and faithful(values, written) else None
+    except Exception:  # noqa: BLE001 - a type of the tool's own may raise anything
+        return None
 
 
 def _schema(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> dict[str, Any]:
@@ -176,7 +184,9 @@ def _schema(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> d
     schema.pop("title", None)
     schema.setdefault("properties", {})
     for name, default in defaults.items():
-        schema["properties"][name]["default"] = plain.detach(default)
+        if name in schema["properties"]:
+            # Under an alias it has another name there.
+            schema["properties"][name]["default"] = plain.detach(default)
     return schema
 
 
@@ -184,7 +194,6 @@ def _check(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> Ch
     from pydantic import ValidationError
 
     validate = adapter.validator.validate_python
-    dump = adapter.serializer.to_python
 
     def check(args: ToolArgs) -> Checked | tuple[Problem, ...]:
         try:
@@ -195,22 +204,13 @@ def _check(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> Ch
             return (Problem(path="(arguments)", expected="what the tool's types accept", came="object"),)
         # Looked at in each call: a default can be changed by the calls before it.
         left_out = {name: default for name, default in defaults.items() if name not in kwargs}
-        if left_out:
-            left_out, held = plain.examine(left_out)
-            if not held:
-                return (Problem(path="(arguments)", expected="defaults JSON can hold", came="object"),)
-        if plain.is_flat(kwargs):
+        if plain.is_flat(kwargs) and plain.is_flat(left_out):
             return Checked(kwargs=kwargs, args={**left_out, **kwargs})
-        try:
-            ran, held = plain.examine(dump(kwargs, mode="json", warnings=False))
-        except Exception:  # noqa: BLE001 - a type of the tool's own may raise anything
-            ran, held = {}, False
-        if not held:
-            # What cannot be on record must not run: a NaN, say, deep in a model.
-            return (Problem(path="(arguments)", expected="values JSON can hold", came="object"),)
-        if not faithful(kwargs, ran):
+        # What cannot be on record must not run: a NaN, say, deep in a model.
+        ran = recorded(adapter, {**left_out, **kwargs})
+        if ran is None:
             return (Problem(path="(arguments)", expected="values recorded as they run", came="object"),)
-        return Checked(kwargs=kwargs, args={**left_out, **ran})
+        return Checked(kwargs=kwargs, args=ran)
 
     return check
 

@@ -26,6 +26,8 @@ def written(secret: str) -> dict[str, Any]:
         "in small percent": quote(secret, safe="").lower(),
         "in a header": "Basic " + base64.b64encode(f"ada:{secret}".encode()).decode(),
         "in another header": "Basic " + base64.b64encode(f"bob1:{secret}!".encode()).decode(),
+        "as encodeURIComponent writes it": quote(secret, safe="!*'()~"),
+        "in part": quote(secret, safe='/+="'),
         "in hex": secret.encode().hex(),
         "in python": repr({"token": secret}),
         "in base64": base64.b64encode(secret.encode()).decode(),
@@ -62,3 +64,17 @@ def test_a_secret_is_taken_out_in_every_form_clients_write_it(form: str) -> None
     assert "kept" in read
     assert ("[credential]" in read) is (form != "as bytes")
     assert ("[not JSON: bytes]" in read) is (form == "as bytes")
+
+
+def test_a_secret_that_is_a_number_or_ends_in_a_newline_is_taken_out_and_two_keys_stay_two() -> None:
+    @tool(needs="bank")
+    def send(context: ToolContext) -> Any:
+        return {"pin": 12345678, "12345678": "12345678", "3132333435363738": 123456789}
+
+    builder, model = describe([reply(calls=[call("c", "send", {})]), reply(text="ok")], send)
+    run(builder.credentials(static_credentials({"bank": "12345678\n"})).build().run("go"))
+    assert json.loads(model.requests[-1].messages[-1].text) == {
+        "pin": "[credential]",
+        "[credential]": "[credential]",
+        "[credential]~": 123456789,
+    }
