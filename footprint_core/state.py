@@ -132,10 +132,7 @@ class RunState:
                     self.wrapped_up = True
                     self._add(UserMessage(text=fact.instruction, kind="instruction"))
             case fa.OutputJudged():
-                if fact.outcome == "retried":
-                    self._add(AssistantMessage(text=fact.text))
-                    self._add(UserMessage(text=fact.correction, kind="instruction"))
-                self.attempts = fact.attempt
+                self._judged(fact)
             case fa.SegmentEnded():
                 if fact.outcome == "answered":
                     self._add(AssistantMessage(text=fact.text))
@@ -196,6 +193,12 @@ class RunState:
             self.refused_spans.add(fact.refused_span)
         if fact.removed:
             self._trim(fact)
+
+    def _judged(self, fact: fa.OutputJudged) -> None:
+        self.attempts = fact.attempt
+        if fact.outcome == "retried":
+            self._add(AssistantMessage(text=fact.text))
+            self._add(UserMessage(text=fact.correction, kind="instruction"))
 
     def _trim(self, fact: fa.WindowVisited) -> None:
         # The indices of what is left are others now.

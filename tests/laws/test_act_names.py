@@ -57,9 +57,11 @@ def test_two_rules_of_one_name_in_one_chain_are_refused_by_name(one: str, other:
 @pytest.mark.parametrize("tools", TOOL_PLACES)
 @pytest.mark.parametrize("messages", MESSAGE_PLACES)
 def test_a_rule_about_tools_and_one_about_messages_may_share_a_name(tools: str, messages: str) -> None:
-    _describe((tools, Rule("shared")), (messages, Rule("shared"))).build()
     both = Rule("shared")
-    _describe((tools, both), (messages, both)).build()
+    for one, other in ((Rule("shared"), Rule("shared")), (both, both)):
+        named = _describe((tools, one), (messages, other)).spec().rule_names()
+        assert named["input"] == named["output"] == ("shared",)
+        assert "shared" in named["before-tool"] + named["after-tool"]
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)

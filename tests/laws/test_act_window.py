@@ -110,4 +110,6 @@ def test_every_strategy_of_the_product_is_taken_by_every_door(door: str) -> None
         token_budget(threshold_tokens=1),
         summarize_oldest(threshold_tokens=1, summarizer=model, model="small"),
     ):
-        DOORS[door](paying()[0], window).build()
+        described = paying()[0]
+        DOORS[door](described, window)
+        assert described.spec().window is window

@@ -61,10 +61,12 @@ def test_another_session_is_held_back_by_no_question_of_this_one() -> None:
 
     async def go() -> None:
         pause = await until_asked(agent)
-        answered(await agent.session().run("meanwhile"))
-        answered(await agent.resume(pause.checkpoint, NO))
+        meanwhile = answered(await agent.session().run("meanwhile"))
+        assert meanwhile.run_id != pause.run_id
+        assert answered(await agent.resume(pause.checkpoint, NO)).run_id == pause.run_id
 
     run(go())
+    assert till.paid == []
 
 
 def test_an_abandoned_question_is_handed_back_and_the_next_turn_starts() -> None:
