@@ -17,9 +17,11 @@ from footprint_core.errors import (
     FootprintError,
     ForeignCheckpointError,
     InvalidRunInputError,
+    KeyRingError,
     LedgerBusyError,
     LedgerError,
     LedgerOpenError,
+    LedgerReadError,
     LedgerWriteError,
     McpToolError,
     MessageDeniedError,
@@ -33,6 +35,7 @@ from footprint_core.errors import (
     PolicyHaltError,
     ProviderError,
     RecorderError,
+    RecoverError,
     ReentrantCallError,
     ResumeError,
     RunError,
@@ -42,8 +45,10 @@ from footprint_core.errors import (
     StaleDecisionError,
     UnknownActKeyError,
     UnknownMomentError,
+    UnknownPauseError,
 )
 from footprint_core.ledger import Batch, Entry, Ledger, Receipt, Redactor
+from footprint_core.loop.abandon import abandon_run
 from footprint_core.memory import MemoryLedger
 from footprint_core.messages import AssistantMessage, Message, Messages, ToolCall, ToolMessage, UserMessage
 from footprint_core.middleware import (
@@ -132,10 +137,12 @@ __all__ = [
     "Health",
     "HumanPause",
     "InvalidRunInputError",
+    "KeyRingError",
     "Ledger",
     "LedgerBusyError",
     "LedgerError",
     "LedgerOpenError",
+    "LedgerReadError",
     "LedgerWriteError",
     "LoopMoment",
     "McpToolError",
@@ -167,6 +174,7 @@ __all__ = [
     "Receipt",
     "Recorder",
     "RecorderError",
+    "RecoverError",
     "Redactor",
     "ReentrantCallError",
     "ResumeError",
@@ -195,6 +203,7 @@ __all__ = [
     "ToolResultRule",
     "UnknownActKeyError",
     "UnknownMomentError",
+    "UnknownPauseError",
     "UserMessage",
     "Watcher",
     "WatcherHealth",
@@ -202,6 +211,7 @@ __all__ = [
     "WindowStrategy",
     "WindowTurn",
     "WindowView",
+    "abandon_run",
     "act_key_for",
     "after_tool",
     "allow",

@@ -15,6 +15,7 @@ import msgspec
 from footprint_core.errors import ReentrantCallError
 from footprint_core.events import Event
 from footprint_core.holding import hold, release
+from footprint_core.loop.abandon import give_up
 from footprint_core.pause.person import NOTHING
 from footprint_core.pause.results import Outcome, Pause
 from footprint_core.plain import Json
@@ -124,11 +125,36 @@ class Agent:
         """`run`, for an answer that must match the declared schema; see `Session.run_typed`."""
         return self._outside().run_typed(message, identity=identity)
 
+    @overload
     def resume(
         self, checkpoint: Mapping[str, Json], answer: object = NOTHING, *, rewalk: bool = False
+    ) -> Awaitable[Outcome]: ...
+
+    @overload
+    def resume(
+        self, *, pause_id: str, answer: object = NOTHING, rewalk: bool = False
+    ) -> Awaitable[Outcome]: ...
+
+    def resume(
+        self,
+        checkpoint: Mapping[str, Json] | None = None,
+        answer: object = NOTHING,
+        *,
+        pause_id: str | None = None,
+        rewalk: bool = False,
     ) -> Awaitable[Outcome]:
-        """Answer the question of a pause and go on; see `Session.resume`."""
-        return self._outside().resume(checkpoint, answer, rewalk=rewalk)
+        """Answer the question of a pause, by its checkpoint or its id, and go on; see `Session.resume`."""
+        return self._outside().resuming(checkpoint, pause_id, answer, rewalk=rewalk)
+
+    def recover(self, run_id: str) -> Awaitable[Outcome]:
+        """Go on with a run whose process died, from what the ledger holds; see `Session.recover`."""
+        return self._outside().recover(run_id)
+
+    async def abandon(self, run_id: str, *, by: str, reason: str) -> None:
+        """Give a run up; see `abandon_run`. Watchers are told of the end of a segment that had none."""
+        session, spec = self._outside(), self._spec
+        await give_up(spec.ledger, spec.bus.audience(), spec.clock(), run_id, by=by, reason=reason)
+        session.forget(run_id)
 
     def abandon_pause(self) -> Pause | None:
         """Drop the question that is open, so that the next turn can start; see `Session.abandon_pause`."""

@@ -89,10 +89,10 @@ class Writer:
             The fact's position in its run.
         """
         self._state.apply(fact)
-        self.position += 1
+        self.position = position = self.position + 1
         time = self.now() if at is None else at
-        self._pending.append(Entry(position=self.position, time=time, fact=fact))
-        return self.position
+        self._pending.append(Entry(position=position, time=time, fact=fact))
+        return position
 
     async def commit(self, pause: Mapping[str, Json] | None = None, *, pause_id: str = "") -> None:
         """Append everything noted, in one transaction, and only then tell the watchers.
@@ -100,7 +100,7 @@ class Writer:
         A commit that has begun is finished: a cancellation is held until it is durable and published.
 
         Args:
-            pause: The checkpoint of the pause that is being opened.
+            pause: The body of the pause that is being opened, from `pause.kept.body_of`.
             pause_id: Its id.
 
         Raises:
@@ -114,6 +114,7 @@ class Writer:
             entries=tuple(self._pending),
             trace=self.trace,
             pause=None if pause is None else PauseBody(pause_id=pause_id, checkpoint=pause),
+            calls=self._state.calls,
         )
         self._pending.clear()
         try:
@@ -145,11 +146,12 @@ class Writer:
     def _publish(self, receipt: Receipt) -> None:
         listening = self._audience.listening
         for entry in receipt.entries:
-            marks = receipt.marks.get(entry.position, ()) if receipt.marks else ()
             fact = entry.fact
             if type(fact) is Decided:
+                marks = receipt.marks.get(entry.position, ())
                 self._rows.append(decision_row(self.run_id, self.segment, entry, fact, marks))
             if listening:
+                marks = receipt.marks.get(entry.position, ())
                 for event in events_for(entry, run_id=self.run_id, segment=self.segment, marks=marks):
                     self._audience.publish(event)
 

@@ -11,9 +11,10 @@ FootprintError
 │   ├── ShadowedToolError     two tools share a name
 │   └── OutcomeError          allow, deny or ask was called without what it needs
 ├── RunError                  a turn could not start, or did not end in an answer
-│   ├── InvalidRunInputError  the message is empty or no string, or the identity no JSON
+│   ├── InvalidRunInputError  a message, a name or a reason is empty or no string, or an identity no JSON
 │   ├── NoConversationError   there is no finished turn to go on behind
 │   ├── MessageLostError      redaction or erasure took a message of the conversation
+│   ├── RecoverError          a run cannot be gone on with, or given up
 │   ├── RunInFlightError      the session already runs a turn
 │   ├── ReentrantCallError    a watcher called the agent it watches
 │   ├── PolicyHaltError       a permission checker ended the run
@@ -27,12 +28,15 @@ FootprintError
 │   ├── DecisionRequiredError the answer is no decision of a person
 │   ├── PauseAnswerRequiredError a tool waits for an answer, and none came
 │   ├── ForeignCheckpointError the checkpoint does not belong to this agent, or was edited
+│   ├── UnknownPauseError     the ledger has no such pause, or keeps no body of it
 │   └── StaleDecisionError    the pause was answered before
 ├── LedgerError               the ledger cannot be opened, read or written
 │   ├── LedgerOpenError       the file, its folder or its format is not usable
+│   ├── LedgerReadError       a row cannot be read as it stands in the file
 │   ├── LedgerWriteError      an append failed; nothing acted on it
 │   ├── LedgerBusyError       the ledger did not take an append in time
 │   └── RunTakenOverError     another process continued the run
+├── KeyRingError              keys cannot be read, or do not open what was sealed
 └── RecorderError             a recorder cannot be found or made
 ```
 
@@ -42,10 +46,8 @@ never a message, an answer, an argument or a result; a rule's own reason is the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
+from typing import Literal
 
 
 class FootprintError(Exception):
@@ -134,7 +136,7 @@ class RunError(FootprintError):
 
 
 class InvalidRunInputError(RunError):
-    """The message is empty, blank or no string, or the identity is nothing JSON can hold."""
+    """A message, a name or a reason is empty, blank or no string, or an identity is nothing JSON can hold."""
 
 
 class NoConversationError(RunError):
@@ -142,7 +144,7 @@ class NoConversationError(RunError):
 
 
 class MessageLostError(RunError):
-    """A conversation cannot go on from the ledger: redaction or erasure took one of its messages.
+    """A conversation or a run cannot go on from the ledger: redaction or erasure took a value of it.
 
     Attributes:
         kind: The kind of the entry that held it.
@@ -157,6 +159,10 @@ class MessageLostError(RunError):
             f"The {field} of a {kind} entry of the run {run_id} was redacted or erased, so its conversation "
             "cannot go on from the ledger; begin a new one."
         )
+
+
+class RecoverError(RunError):
+    """A run cannot be recovered, or abandoned: it is over, waits for a person, or is not this agent's."""
 
 
 class RunInFlightError(RunError):
@@ -178,9 +184,7 @@ class PendingQuestionError(RunError):
     def __init__(self, *, tool_name: str, tool_call_id: str) -> None:
         self.tool_name = tool_name
         self.tool_call_id = tool_call_id
-        super().__init__(
-            f"A question about {tool_name} (call {tool_call_id}) is open; answer it with resume() first."
-        )
+        super().__init__(f"A question about {tool_name} (call {tool_call_id}) is open; use resume() first.")
 
 
 class MessageDeniedError(RunError):
@@ -339,6 +343,10 @@ class ForeignCheckpointError(ResumeError):
     """The checkpoint is none, was edited, or belongs to another agent."""
 
 
+class UnknownPauseError(ResumeError):
+    """The ledger does not know the pause, or keeps no body of it to go on from."""
+
+
 class StaleDecisionError(ResumeError):
     """The pause was already answered, here or by another process."""
 
@@ -359,6 +367,10 @@ class LedgerOpenError(LedgerError):
     """The file, its folder or its format is not usable."""
 
 
+class LedgerReadError(LedgerError):
+    """A row cannot be read as it stands in the file: it was damaged, or a newer release wrote it."""
+
+
 class LedgerWriteError(LedgerError):
     """An append failed; nothing acted on what it held."""
 
@@ -369,6 +381,18 @@ class LedgerBusyError(LedgerError):
 
 class RunTakenOverError(LedgerError):
     """Another process continued the run; this one stopped before it acted."""
+
+
+class KeyRingError(FootprintError):
+    """Keys cannot be read, or do not open what was sealed. It never shows a secret.
+
+    Attributes:
+        key_id: The key it is about, or None.
+    """
+
+    def __init__(self, message: str, *, key_id: str | None = None) -> None:
+        self.key_id = key_id
+        super().__init__(message)
 
 
 class RecorderError(FootprintError):

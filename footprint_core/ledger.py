@@ -9,7 +9,16 @@ import msgspec
 
 from footprint_core import plain
 from footprint_core.decisions import Decision
-from footprint_core.facts import Decided, Fact, PauseOpened, TraceRef
+from footprint_core.facts import (
+    Decided,
+    Fact,
+    PauseAnswered,
+    PauseClosed,
+    PauseOpened,
+    RunAbandoned,
+    TraceRef,
+)
+from footprint_core.messages import ToolCall
 from footprint_core.plain import Json
 
 Marks: TypeAlias = tuple[tuple[str, str], ...]
@@ -17,7 +26,11 @@ Marks: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Redactor(Protocol):
-    """Removes what must not be kept from a fact's values, before anything is stored or hashed."""
+    """Removes what must not be kept from a fact's values, before anything is stored or hashed.
+
+    `redact` is all it needs. One that also has `removed`, as `redacting.EchoRedactor` says, lets a ledger
+    take echoes of what went from a call out of what was said about that call.
+    """
 
     def redact(self, fact: Fact) -> tuple[Fact, Marks]:
         """The fact as it may be kept, and what was done. The fact itself when nothing was."""
@@ -41,11 +54,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PauseBody(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What the caller gets to resume a pause, for a ledger that can keep it encrypted.
+    """What a pause goes on from, for a ledger that can keep it so that nobody else reads it.
+
+    A ledger that cannot drops it. One that keeps it destroys it with the append that answers or closes the
+    pause, or abandons its run.
 
     Attributes:
         pause_id: The pause.
-        checkpoint: The checkpoint without its rows, which the ledger has.
+        checkpoint: The checkpoint without its rows, salt and digest, which the ledger has.
     """
 
     pause_id: str
@@ -64,6 +80,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         entries: At least one entry, positions ascending by one.
         trace: The segment's span, written on every row.
         pause: The body of the pause this batch opens.
+        calls: The calls of the last reply, for a redactor that looks for echoes of their arguments.
     """
 
     run_id: str
@@ -71,6 +88,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     entries: tuple[Entry, ...]
     trace: TraceRef | None = None
     pause: PauseBody | None = None
+    calls: tuple[ToolCall, ...] = ()
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -91,7 +109,7 @@ class PauseStanding(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         position: The last position of the run.
         segment: The last segment of the run.
-        answered: Whether the pause was answered or closed.
+        answered: Whether the pause was answered or closed, or its run abandoned.
         digest: The salted digest over the checkpoint, its rows excepted, hex; None when it was erased.
         salt: The salt, hex; None when it was erased.
         opened_us: When it was opened, microseconds since the Unix epoch, UTC.
@@ -103,6 +121,32 @@ class PauseStanding(msgspec.Struct, frozen=True, kw_only=True):
     digest: str | None
     salt: str | None
     opened_us: int
+
+
+class RunStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a run ends in a ledger.
+
+    Attributes:
+        position: Its last position.
+        segment: Its last segment.
+        trace: The span of that segment, or None.
+    """
+
+    position: int
+    segment: int
+    trace: TraceRef | None
+
+
+class KeptPause(msgspec.Struct, frozen=True, kw_only=True):
+    """A pause that is asked for by its id alone.
+
+    Attributes:
+        run_id: The run it was opened in.
+        checkpoint: What `PauseBody` brought, as a copy; None when it was not kept, or was destroyed.
+    """
+
+    run_id: str
+    checkpoint: Mapping[str, Json] | None
 
 
 class Ledger(Protocol):
@@ -130,6 +174,18 @@ class Ledger(Protocol):
         """What is known of a pause; None for a ledger that does not have the run."""
         ...
 
+    async def kept_pause(self, pause_id: str, /) -> KeptPause | None:
+        """A pause by its id alone, with its body where it is kept; None for one the ledger does not have.
+
+        Raises:
+            KeyRingError: The body is kept and the ledger's keys do not open it.
+        """
+        ...
+
+    async def run_standing(self, run_id: str, /) -> RunStanding | None:
+        """Where a run ends; None for a ledger that does not have it."""
+        ...
+
     def entries(self, run_id: str, /) -> tuple[Entry, ...]:
         """The entries of a run as they are kept, in order and marked; none for a run it does not have."""
         ...
@@ -141,6 +197,16 @@ class Ledger(Protocol):
     async def close(self) -> None:
         """Give back what the ledger holds. Closing twice is harmless."""
         ...
+
+
+_ENDS: frozenset[type[Fact]] = frozenset({PauseAnswered, PauseClosed, RunAbandoned})
+
+
+def ended_pauses(batch: Batch) -> tuple[str | None, ...]:
+    """The pauses a batch ends: each it answers or closes, and None for all, when it gives its run up."""
+    # For every row there is: isinstance asks the metaclass of a struct, which costs several times as much.
+    ends = [entry.fact for entry in batch.entries if type(entry.fact) in _ENDS]
+    return tuple([getattr(fact, "pause_id", None) for fact in ends])
 
 
 REDACTED = "[redacted]"
@@ -184,7 +250,9 @@ def masked_fields(fact: Fact) -> tuple[str, ...]:
 
 def decision_row(run_id: str, segment: int, entry: Entry, fact: Decided, marks: Marks) -> Decision:
     """The row of a decision at its place; its values are copies, for the caller may keep and change it."""
-    return Decision(
+    # In two steps, since most rows are those of a rule that let pass, and Python makes a dict of a call with
+    # more than fifteen keywords.
+    row = Decision(
         run_id=run_id,
         segment=segment,
         position=entry.position,
@@ -196,18 +264,39 @@ def decision_row(run_id: str, segment: int, entry: Entry, fact: Decided, marks: 
         changed=fact.changed,
         answer=fact.answer,
         version=fact.version,
+        tool_name=fact.tool_name,
+        tool_source=fact.tool_source,
+        tool_call_id=fact.call_id,
+        duration_us=fact.duration_us,
+    )
+    if not marks and _said_nothing(fact):
+        return row
+    return msgspec.structs.replace(
+        row,
         why=None if fact.why is msgspec.UNSET else fact.why,
         before=plain.copy(fact.before),
         after=plain.copy(fact.after),
         detail=plain.copy(fact.detail),
         decided_by=None if fact.decided_by is msgspec.UNSET else fact.decided_by,
-        tool_name=fact.tool_name,
-        tool_source=fact.tool_source,
-        tool_call_id=fact.call_id,
-        duration_us=fact.duration_us,
         error_class=fact.error_class,
         shadow=fact.shadow,
         after_approval=fact.after_approval,
         imported=fact.imported is not None,
         redacted=tuple(dict.fromkeys((*(fact.imported or ()), *marks))),
+    )
+
+
+def _said_nothing(fact: Decided) -> bool:
+    """Whether all fields are at their default that a rule's plain allow leaves there."""
+    absent = msgspec.UNSET
+    return (
+        fact.why is absent
+        and fact.before is absent
+        and fact.after is absent
+        and fact.detail is absent
+        and fact.decided_by is absent
+        and fact.error_class is None
+        and fact.imported is None
+        and not fact.shadow
+        and not fact.after_approval
     )

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import msgspec
 
+from footprint_core import plain
 from footprint_core.decisions import Decision
 from footprint_core.errors import RunTakenOverError
-from footprint_core.facts import Decided, PauseAnswered, PauseClosed, PauseOpened
+from footprint_core.facts import Decided, PauseAnswered, PauseClosed, PauseOpened, RunAbandoned, TraceRef
 from footprint_core.ledger import (
     Batch,
     Entry,
+    KeptPause,
     Marks,
     PauseStanding,
     Receipt,
     Redactor,
+    RunStanding,
     decision_row,
-    redacted,
+    ended_pauses,
 )
+from footprint_core.redacting import Redacting
 
 
 class _Run:
     """What is kept of one run: its receipts, each with its segment."""
 
-    __slots__ = ("next_position", "parts")
+    __slots__ = ("next_position", "parts", "trace")
 
     def __init__(self, first: int) -> None:
         self.next_position = first
+        self.trace: TraceRef | None = None
         self.parts: list[tuple[int, Receipt]] = []
 
 
@@ -37,8 +42,10 @@ class MemoryLedger:
     """
 
     def __init__(self, *, redact: Redactor | None = None) -> None:
-        self._redact = redact
+        self._redacting = None if redact is None else Redacting(redact)
         self._runs: dict[str, _Run] = {}
+        # By pause id, its run and its checkpoint as JSON, which nothing outside can change.
+        self._bodies: dict[str, tuple[str, bytes]] = {}
 
     def append_inline(self, batch: Batch, /) -> Receipt:
         """Append, all or nothing.
@@ -52,12 +59,17 @@ class MemoryLedger:
             raise RunTakenOverError("This run was written elsewhere meanwhile; start the turn again.")
         receipt = (
             Receipt(entries=batch.entries, marks={})
-            if self._redact is None
-            else _redacted(batch, self._redact)
+            if self._redacting is None
+            else _redacted(batch, self._redacting)
         )
         run.parts.append((batch.segment, receipt))
         run.next_position = first + len(batch.entries)
+        run.trace = batch.trace
         self._runs[batch.run_id] = run
+        if self._bodies:
+            self._destroy_answered(batch)
+        if batch.pause is not None:
+            self._bodies[batch.pause.pause_id] = (batch.run_id, plain.encode(batch.pause.checkpoint))
         return receipt
 
     async def append(self, batch: Batch, /) -> Receipt:
@@ -74,6 +86,8 @@ class MemoryLedger:
                     opened = (entry, fact)
                 case PauseAnswered(pause_id=id) | PauseClosed(pause_id=id) if id == pause_id:
                     answered = True
+                case RunAbandoned():
+                    answered = answered or opened is not None
                 case _:
                     pass
         if opened is None:
@@ -88,6 +102,27 @@ class MemoryLedger:
             salt=None if fact.salt is msgspec.UNSET else fact.salt,
             opened_us=entry.time,
         )
+
+    async def kept_pause(self, pause_id: str, /) -> KeptPause | None:
+        """A pause by its id alone, with its body until it is answered; None when it is not here."""
+        kept = self._bodies.get(pause_id)
+        if kept is not None:
+            run_id, checkpoint = kept
+            return KeptPause(run_id=run_id, checkpoint=plain.decode(checkpoint))
+        for run_id, run in self._runs.items():
+            for _, part in run.parts:
+                for entry in part.entries:
+                    if isinstance(entry.fact, PauseOpened) and entry.fact.pause_id == pause_id:
+                        return KeptPause(run_id=run_id, checkpoint=None)
+        return None
+
+    async def run_standing(self, run_id: str, /) -> RunStanding | None:
+        """Where a run ends; None when it is not here."""
+        run = self._runs.get(run_id)
+        if run is None:
+            return None
+        segment, _ = run.parts[-1]
+        return RunStanding(position=run.next_position - 1, segment=segment, trace=run.trace)
 
     def entries(self, run_id: str, /) -> tuple[Entry, ...]:
         """The entries of a run, in order and marked."""
@@ -119,17 +154,19 @@ class MemoryLedger:
     async def close(self) -> None:
         """Nothing to give back."""
 
+    def _destroy_answered(self, batch: Batch) -> None:
+        for pause_id in ended_pauses(batch):
+            if pause_id is not None:
+                self._bodies.pop(pause_id, None)
+                continue
+            for id in [id for id, (run_id, _) in self._bodies.items() if run_id == batch.run_id]:
+                del self._bodies[id]
+
 
 def _marked(entry: Entry, marks: Marks) -> Entry:
     return msgspec.structs.replace(entry, marks=marks) if marks else entry
 
 
-def _redacted(batch: Batch, redactor: Redactor) -> Receipt:
-    entries: list[Entry] = []
-    marks: dict[int, Marks] = {}
-    for entry in batch.entries:
-        fact, done = redacted(entry.fact, redactor)
-        if done:
-            marks[entry.position] = done
-        entries.append(Entry(position=entry.position, time=entry.time, fact=fact))
-    return Receipt(entries=tuple(entries), marks=marks)
+def _redacted(batch: Batch, redacting: Redacting) -> Receipt:
+    entries, marks = redacting.batch(batch)
+    return Receipt(entries=entries, marks=marks)

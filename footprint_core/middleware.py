@@ -10,7 +10,7 @@ cancelled. Without a timeout a hook runs on the event loop, and there is no limi
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -22,26 +22,9 @@ from footprint_core.plain import Json
 Phase: TypeAlias = Literal["input", "output"]
 """Which of the two messages a message rule is shown."""
 
-_UNREAD: Final = object()
-
-
-class _Private:
-    """A value that is copied when it is first read, so that a rule which reads nothing costs nothing."""
-
-    __slots__ = ("_copy", "_own")
-
-    def __init__(self, own: Json) -> None:
-        self._own = own
-        self._copy: object = _UNREAD
-
-    def read(self) -> Json:
-        if self._copy is _UNREAD:
-            self._copy = plain.copy(self._own)
-        return self._copy
-
 
 class ToolCallContext:
-    """What a rule sees before a tool runs.
+    """What a rule sees before a tool runs. Values are copied when they are first read.
 
     Attributes:
         tool_name: The tool the model asked for.
@@ -51,7 +34,17 @@ class ToolCallContext:
         history: The conversation so far, with the assistant turn that made the call.
     """
 
-    __slots__ = ("_args", "_identity", "history", "iteration", "tool_call_id", "tool_name", "tool_source")
+    __slots__ = (
+        "_args",
+        "_copied_args",
+        "_copied_identity",
+        "_identity",
+        "history",
+        "iteration",
+        "tool_call_id",
+        "tool_name",
+        "tool_source",
+    )
 
     def __init__(
         self,
@@ -69,19 +62,25 @@ class ToolCallContext:
         self.tool_call_id = tool_call_id
         self.iteration = iteration
         self.history = history
-        self._args = _Private(args)
-        self._identity = _Private(identity)
+        self._args = args
+        self._copied_args: ToolArgs | None = None
+        self._identity = identity
+        self._copied_identity: Json = None
 
     @property
     def args(self) -> ToolArgs:
         """The arguments as the rule before left them: a copy of the rule's own."""
-        args: ToolArgs = self._args.read()
-        return args
+        copied = self._copied_args
+        if copied is None:
+            copied = self._copied_args = plain.copy(self._args)
+        return copied
 
     @property
     def identity(self) -> Json:
         """What the caller passed to `run` as identity, or None: a copy."""
-        return self._identity.read()
+        if self._copied_identity is None:
+            self._copied_identity = plain.copy(self._identity)
+        return self._copied_identity
 
 
 class ToolResultContext(ToolCallContext):
@@ -91,7 +90,7 @@ class ToolResultContext(ToolCallContext):
         failed: Whether the tool raised; `result` is then its message.
     """
 
-    __slots__ = ("_result", "failed")
+    __slots__ = ("_copied_result", "_result", "failed")
 
     def __init__(
         self,
@@ -115,13 +114,16 @@ class ToolResultContext(ToolCallContext):
             history=history,
             identity=identity,
         )
-        self._result = _Private(result)
+        self._result = result
+        self._copied_result: Json = None
         self.failed = failed
 
     @property
     def result(self) -> Json:
         """The result as the rule before left it, as plain JSON: a copy of the rule's own."""
-        return self._result.read()
+        if self._copied_result is None:
+            self._copied_result = plain.copy(self._result)
+        return self._copied_result
 
 
 class MessageContext:
@@ -133,18 +135,21 @@ class MessageContext:
         history: Empty at input; at output the conversation without the answer.
     """
 
-    __slots__ = ("_identity", "content", "history", "phase")
+    __slots__ = ("_copied_identity", "_identity", "content", "history", "phase")
 
     def __init__(self, *, phase: Phase, content: str, history: Messages, identity: Json) -> None:
         self.phase: Phase = phase
         self.content = content
         self.history = history
-        self._identity = _Private(identity)
+        self._identity = identity
+        self._copied_identity: Json = None
 
     @property
     def identity(self) -> Json:
         """What the caller passed to `run` as identity, or None: a copy."""
-        return self._identity.read()
+        if self._copied_identity is None:
+            self._copied_identity = plain.copy(self._identity)
+        return self._copied_identity
 
 
 @runtime_checkable

@@ -179,6 +179,8 @@ def is_flat(fields: dict[str, Any]) -> bool:
 def copy(value: Json) -> Json:
     """A copy of plain data, all levels deep; text and numbers are shared, for nothing can change them."""
     if is_object(value):
+        if is_flat(value):
+            return dict(value)
         return {key: item if type(item) in _ATOMS else copy(item) for key, item in value.items()}
     if is_array(value):
         return [copy(item) for item in value]

@@ -5,34 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, assert_never, cast
+from typing import TYPE_CHECKING, TypeAlias, cast, overload
 
 from footprint_core import plain
 from footprint_core.cancellation import arrive
-from footprint_core.commit import Writer
-from footprint_core.decisions import Decision
 from footprint_core.errors import (
     BuilderError,
-    InvalidRunInputError,
-    MessageDeniedError,
     NoConversationError,
     OutputSchemaError,
     PendingQuestionError,
-    PolicyHaltError,
     ReentrantCallError,
-    RunError,
     RunInFlightError,
     RunTakenOverError,
     StaleDecisionError,
 )
 from footprint_core.facts import RunConfigured
+from footprint_core.loop.check_input import check_identity, check_message, refuse_running_loop
+from footprint_core.loop.conclude import Concluded, conclude, released
 from footprint_core.loop.kept_conversation import kept_conversation
 from footprint_core.loop.pause import Origin
 from footprint_core.loop.resume import resume_run
 from footprint_core.loop.run import run_message
-from footprint_core.loop.segment import configured, run_segment
+from footprint_core.loop.segment import configured, new_turn, run_segment
 from footprint_core.loop.show_pause import show_pause
-from footprint_core.loop.turn import Answered, DeniedMessage, Ending, Halted, PausedRun, Turn
+from footprint_core.loop.turn import Ending, PausedRun, Turn
 from footprint_core.messages import Messages
 from footprint_core.pause.person import NOTHING
 from footprint_core.pause.results import Answer, Outcome, Pause
@@ -42,7 +38,7 @@ from footprint_core.state import RunState
 from footprint_core.watch import being_told
 
 if TYPE_CHECKING:
-    from footprint_core.pause.restore import Restored
+    pass
 
 
 class Session:
@@ -91,7 +87,7 @@ class Session:
         work = self._alone(self._first(message, identity))
         # A refused message must not be found in a frame of the traceback.
         del message
-        return _released(await work)
+        return released(await work)
 
     async def follow_up(self, message: str, *, identity: Json = None) -> Outcome:
         """Go on with the conversation of the last finished turn. As `run`.
@@ -101,7 +97,7 @@ class Session:
         """
         work = self._alone(self._next(message, identity))
         del message
-        return _released(await work)
+        return released(await work)
 
     def run_sync(self, message: str, *, identity: Json = None) -> Outcome:
         """`run`, for programs without an event loop; plain tools run in the calling thread.
@@ -115,9 +111,9 @@ class Session:
 
     def starting_sync(self, message: str, *, identity: Json = None) -> Callable[[], Outcome]:
         """A turn for `run_sync` that is begun by calling what is returned."""
-        _refuse_running_loop()
+        refuse_running_loop()
         work = self._alone(self._first(message, identity, door="run_sync", inline=True))
-        return lambda: _released(asyncio.run(work))
+        return lambda: released(asyncio.run(work))
 
     async def run_typed(self, message: str, *, identity: Json = None) -> Outcome:
         """`run`, for an answer that must match the declared schema: `Answer.value` is it.
@@ -127,7 +123,7 @@ class Session:
         """
         work = self._alone(self._first(message, identity, door="run_typed"))
         del message
-        outcome = _released(await work)
+        outcome = released(await work)
         if isinstance(outcome, Answer) and outcome.schema_stage is not None:
             unmet = OutputSchemaError(stage=outcome.schema_stage)
             # A turn begins with its first segment, and one that was paused is finished by `resume`.
@@ -135,13 +131,28 @@ class Session:
             raise unmet
         return outcome
 
+    @overload
     async def resume(
         self, checkpoint: Mapping[str, Json], answer: object = NOTHING, *, rewalk: bool = False
+    ) -> Outcome: ...
+
+    @overload
+    async def resume(self, *, pause_id: str, answer: object = NOTHING, rewalk: bool = False) -> Outcome: ...
+
+    async def resume(
+        self,
+        checkpoint: Mapping[str, Json] | None = None,
+        answer: object = NOTHING,
+        *,
+        pause_id: str | None = None,
+        rewalk: bool = False,
     ) -> Outcome:
         """Answer the question of a pause and go on, here or in another process than paused it.
 
         Args:
             checkpoint: What the pause gave, also after a round trip through JSON.
+            pause_id: Its id instead, where the agent's ledger keeps the bodies of pauses: a `MemoryLedger`,
+                or a `SqliteLedger` with keys.
             answer: `check_in_approved(by=...)` or `check_in_declined(by=...)`; for a tool that asked while
                 it ran, any JSON value.
             rewalk: Ask permission and every rule again, on an agent whose rules changed. The approval
@@ -152,10 +163,47 @@ class Session:
             DecisionRequiredError: The answer is no decision; the pause stays answerable.
             PauseAnswerRequiredError: A tool waits for an answer; the pause stays answerable.
             StaleDecisionError: The pause was answered before.
+            UnknownPauseError: The ledger has no pause of that id, or keeps no body of it.
+            KeyRingError: The ledger's keys do not open the body.
             LedgerError: The ledger did not take what had to be durable.
         """
-        begin = partial(self._resume, checkpoint, answer, rewalk=rewalk)
-        return _released(await self._alone(begin, resuming=True))
+        return await self.resuming(checkpoint, pause_id, answer, rewalk=rewalk)
+
+    async def resuming(
+        self,
+        checkpoint: Mapping[str, Json] | None,
+        pause_id: str | None,
+        answer: object,
+        *,
+        rewalk: bool,
+    ) -> Outcome:
+        """`resume`, of which exactly one of the first two is given."""
+        begin = partial(self._resume, checkpoint, pause_id, answer, rewalk=rewalk)
+        return released(await self._alone(begin, resuming=True))
+
+    async def recover(self, run_id: str) -> Outcome:
+        """Go on with a run whose process died, from what the ledger holds. Nothing of it happens twice.
+
+        Replies of the model, results of tools and answers of people are those on record. A tool that may have
+        run is not run again, and the model is told so, unless it is `idempotent`. A rule on whose decision
+        nothing had acted is asked again. The conversation is this session's from then on. A run that another
+        process still runs is taken from it: its next step there fails.
+
+        Args:
+            run_id: The run; `footprint doctor` lists those without an end.
+
+        Returns:
+            The answer, or a question to a person.
+
+        Raises:
+            RecoverError: The run is not in this ledger, over, paused or given up, or the agent's rules or
+                tools are not those it was going on with.
+            MessageLostError: Redaction or erasure took a value that is needed.
+            NoConversationError: The ledger lacks a run before it in its conversation.
+            RunTakenOverError: Another process goes on with it.
+            RunError, LedgerError: As `run`.
+        """
+        return released(await self._alone(partial(self._recover, run_id)))
 
     def abandon_pause(self) -> Pause | None:
         """Drop the question that is open, so that the next turn can start; what was dropped, or None.
@@ -165,15 +213,20 @@ class Session:
         dropped, self._pending = self._pending, None
         return dropped
 
+    def forget(self, run_id: str) -> None:
+        """Drop the question that is open, if it is of a run that was given up."""
+        if self._pending is not None and self._pending.run_id == run_id:
+            self._pending = None
+
     def _first(self, message: str, identity: Json, *, door: str = "run", inline: bool = False) -> _Begin:
-        _check_message(message, door)
-        _check_identity(identity, door)
+        check_message(message, door)
+        check_identity(identity, door)
         origin = Origin(conversation_id=self.conversation_id, follows=None, before=Messages())
         return partial(self._begin, message, identity, origin, RunState(), turn_index=0, inline=inline)
 
     def _next(self, message: str, identity: Json) -> _Begin:
-        _check_message(message, "follow_up")
-        _check_identity(identity, "follow_up")
+        check_message(message, "follow_up")
+        check_identity(identity, "follow_up")
         ended, turn_index = self._ended, self._turn_index + 1
         if ended is None:
             return _nothing_to_follow
@@ -181,7 +234,7 @@ class Session:
         state = RunState.following(ended)
         return partial(self._begin, message, identity, origin, state, turn_index=turn_index, inline=False)
 
-    async def _alone(self, begin: _Begin, *, resuming: bool = False) -> _Concluded:
+    async def _alone(self, begin: _Begin, *, resuming: bool = False) -> Concluded:
         if being_told():
             raise ReentrantCallError("A watcher called the agent it watches; start the turn outside of it.")
         if self._busy:
@@ -199,7 +252,7 @@ class Session:
 
     async def _begin(
         self, message: str, identity: Json, origin: Origin, state: RunState, *, turn_index: int, inline: bool
-    ) -> _Concluded:
+    ) -> Concluded:
         turn = self._turn(state, self._spec.new_id(), 1, 0, plain.detach(identity), inline=inline)
         opening = configured(turn, origin, turn_index=turn_index)
         steps = partial(run_message, text=message, turn_index=turn_index)
@@ -215,30 +268,12 @@ class Session:
         *,
         inline: bool = False,
     ) -> Turn:
-        spec = self._spec
-        audience = spec.bus.audience()
         self.last_run_id = run_id
-        writer = Writer(
-            ledger=spec.ledger,
-            audience=audience,
-            state=state,
-            clock=spec.clock(),
-            run_id=run_id,
-            segment=segment,
-            position=position,
-        )
-        return Turn(
-            spec=spec,
-            state=state,
-            writer=writer,
-            audience=audience,
-            identity=identity,
-            inline=inline,
-        )
+        return new_turn(self._spec, state, run_id, segment, position, identity, inline=inline)
 
     async def _play(
         self, turn: Turn, opening: RunConfigured, steps: Callable[[Turn], Awaitable[Ending]], origin: Origin
-    ) -> _Concluded:
+    ) -> Concluded:
         try:
             ending = await run_segment(turn, opening, steps, origin=origin)
         finally:
@@ -250,40 +285,24 @@ class Session:
             rows = (*origin.rows, *turn.writer.decisions())
             if turn.paused is not None:
                 self._pending = show_pause(turn.paused, turn.writer.run_id, rows)
-        writer = turn.writer
-        match ending:
-            case Answered():
-                return _answer(turn, ending.text, rows)
-            case DeniedMessage():
-                denied = MessageDeniedError(reason=ending.reason, phase=ending.phase, middleware=ending.rule)
-                denied.run_id, denied.segment = writer.run_id, writer.segment
-                return denied
-            case Halted():
-                halted = PolicyHaltError(
-                    reason=ending.reason,
-                    iteration=ending.iteration,
-                    proposed={"name": ending.tool_name, "args": ending.proposed},
-                    tool_call_id=ending.call_id,
-                    checker_id=ending.checker,
-                )
-                halted.run_id, halted.segment = writer.run_id, writer.segment
-                return halted
-            case PausedRun():
-                # The one that is open here, so that `abandon_pause` hands back what the caller has.
-                return cast("Pause", self._pending)
-            case _:
-                assert_never(ending)
+        if isinstance(ending, PausedRun):
+            # The one that is open here, so that `abandon_pause` hands back what the caller has.
+            return cast("Pause", self._pending)
+        return conclude(turn, ending, rows)
 
-    async def _resume(self, data: Mapping[str, Json], answer: object, *, rewalk: bool) -> _Concluded:
+    async def _resume(
+        self, data: Mapping[str, Json] | None, pause_id: str | None, answer: object, *, rewalk: bool
+    ) -> Concluded:
         # pydantic is loaded by the first resume of a process, not by the import of the package.
-        from footprint_core.loop.reopen import answering, held, origin_of, place, reopen, taken
+        from footprint_core.loop.reopen import answering, held, meant, origin_of, place, reopen, taken
 
         spec = self._spec
         try:
+            data = await meant(spec, data, pause_id)
             restored = await reopen(spec, data, answer, rewalk=rewalk)
         except StaleDecisionError:
             # Answered elsewhere: it is no longer open here either.
-            self._answered(data.get("pause_id"))
+            self._answered(pause_id if data is None else data.get("pause_id"))
             raise
         checkpoint, pending = restored.checkpoint, self._pending
         if pending is not None and pending.pause_id != checkpoint.pause_id:
@@ -311,7 +330,23 @@ class Session:
             if turn.stage not in _UNANSWERED:
                 self._answered(checkpoint.pause_id)
                 if pending is None:
-                    self._adopt(restored)
+                    self._adopt(checkpoint.run_id, origin, restored.state.turn_index)
+
+    async def _recover(self, run_id: str) -> Concluded:
+        # Loaded by the first recovery of a process, not by the import of the package.
+        from footprint_core.loop.recover import recover_run
+        from footprint_core.loop.take_over import left_behind, take_over
+
+        left = await left_behind(self._spec, run_id)
+        position = await take_over(self._spec, left)
+        turn = self._turn(left.state, run_id, left.at.segment + 1, position, left.identity)
+        turn_index, origin = left.state.turn_index, left.origin
+        opening = configured(turn, origin, turn_index=turn_index, resumed_from=left.at.trace)
+        try:
+            return await self._play(turn, opening, partial(recover_run, found=left.standing), origin)
+        finally:
+            if turn.stage != "start":
+                self._adopt(run_id, origin, turn_index)
 
     def _go_on_behind(self, run_id: str) -> None:
         if not isinstance(cast("object", run_id), str):
@@ -322,15 +357,15 @@ class Session:
         if self.conversation_id is None:
             self.conversation_id = kept.conversation_id
 
-    def _adopt(self, restored: Restored) -> None:
-        """Go on with the conversation of a run that was paused in another session."""
-        self.conversation_id = restored.checkpoint.conversation_id
-        if self._follows != restored.checkpoint.run_id:
+    def _adopt(self, run_id: str, origin: Origin, turn_index: int) -> None:
+        """Go on with the conversation of a run that began in another session."""
+        self.conversation_id = origin.conversation_id
+        if self._follows != run_id:
             # The turn came to no answer: the conversation is the one before it, if there was one.
-            first = restored.state.turn_index == 0
-            self._ended = None if first else RunState(restored.before)
-            self._turn_index = 0 if first else restored.state.turn_index - 1
-            self._follows = restored.checkpoint.follows
+            first = turn_index == 0
+            self._ended = None if first else RunState(origin.before)
+            self._turn_index = 0 if first else turn_index - 1
+            self._follows = origin.follows
 
     def _answered(self, pause_id: object) -> None:
         if self._pending is not None and self._pending.pause_id == pause_id:
@@ -340,54 +375,9 @@ class Session:
 _UNANSWERED = frozenset({"start", "resume"})
 """The stages of a resumed segment at which its answer is not on record yet."""
 
-_Concluded: TypeAlias = Answer | Pause | MessageDeniedError | PolicyHaltError
-_Begin: TypeAlias = Callable[[], Awaitable[_Concluded]]
+_Begin: TypeAlias = Callable[[], Awaitable[Concluded]]
 
 
-def _released(concluded: _Concluded) -> Outcome:
-    if isinstance(concluded, MessageDeniedError | PolicyHaltError):
-        raise concluded
-    return concluded
-
-
-async def _nothing_to_follow() -> _Concluded:
+async def _nothing_to_follow() -> Concluded:
     """Refused only where nothing else holds back a turn: one that is going, or a question that is open."""
     raise NoConversationError("There is no finished turn to follow up on; call run() first.")
-
-
-def _check_message(message: object, door: str) -> None:
-    if not isinstance(message, str):
-        raise InvalidRunInputError(f"{door}() takes a message as text, not {type(message).__name__}.")
-    if not message.strip():
-        raise InvalidRunInputError(f"{door}() got an empty message; give it text.")
-
-
-def _check_identity(identity: Json, door: str) -> None:
-    lost = None if identity is None else plain.lost_at(identity)
-    if lost is not None:
-        # Two people whose identities JSON cannot hold would look the same to a rule.
-        path, kind = lost
-        raise InvalidRunInputError(
-            f"{door}() takes an identity as JSON data, and at {path} stands a {kind}; give plain values."
-        )
-
-
-def _refuse_running_loop() -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise RunError("run_sync() was called inside a running event loop; await run() there.")
-
-
-def _answer(turn: Turn, text: str, rows: tuple[Decision, ...]) -> Answer:
-    judged = turn.judged
-    return Answer(
-        text=text,
-        run_id=turn.writer.run_id,
-        decisions=rows,
-        stopped_early=turn.stopped_early,
-        schema_met=None if judged is None else judged.stage is None,
-        schema_stage=None if judged is None else judged.stage,
-        value=None if judged is None else judged.value,
-    )

@@ -154,6 +154,8 @@ class RunState:
                 | fa.PauseClosed()
                 | fa.IterationEnded()
                 | fa.RouteTaken()
+                | fa.RunRecovered()
+                | fa.RunAbandoned()
             ):
                 pass
             case _:

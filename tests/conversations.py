@@ -51,27 +51,29 @@ class World:
 
     Args:
         asks: Whether the tool `person` asks a person; without, it gives what they would answer.
+        idempotent: Whether the tools say that running them twice is harmless.
     """
 
-    def __init__(self, *, asks: bool = False, ledger: Ledger | None = None) -> None:
+    def __init__(self, *, asks: bool = False, ledger: Ledger | None = None, idempotent: bool = False) -> None:
         self.asks = asks
+        self.idempotent = idempotent
         self.ran: list[tuple[str, int]] = []
         self.ledger: Ledger = MemoryLedger() if ledger is None else ledger
 
     def tools(self) -> tuple[Tool, ...]:
         """The tools of `TOOLS`."""
 
-        @tool(inline=True)
+        @tool(inline=True, idempotent=self.idempotent)
         def echo(number: int) -> dict[str, Any]:
             self.ran.append(("echo", number))
             return {"number": number, "deep": [{"number": number}]}
 
-        @tool(inline=True)
+        @tool(inline=True, idempotent=self.idempotent)
         def fail(number: int) -> int:
             self.ran.append(("fail", number))
             raise ValueError(f"no {number}")
 
-        @tool(inline=True)
+        @tool(inline=True, idempotent=self.idempotent)
         def person(number: int, context: ToolContext) -> Any:
             self.ran.append(("person", number))
             if self.asks:

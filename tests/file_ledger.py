@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from footprint_core import Redactor
-from footprint_observe import Redaction, SqliteLedger
+from footprint_observe import KeyRing, Redaction, SqliteLedger
 
 
-def on_file(path: Path, *, redact: Redactor | None = None) -> SqliteLedger:
+def on_file(path: Path, *, redact: Redactor | None = None, keys: KeyRing | None = None) -> SqliteLedger:
     """A ledger in a file; nothing is redacted unless it is said."""
-    return SqliteLedger(path, redact=redact or Redaction.none(), durability="process")
+    return SqliteLedger(path, redact=redact or Redaction.none(), durability="process", keys=keys)
 
 
 def select(path: Path, query: str) -> list[tuple[Any, ...]]:

@@ -51,11 +51,12 @@ class World:
 
     Args:
         watchers: Who watches, beside `seen`.
+        ledger: Where it is kept; in memory by default.
     """
 
-    def __init__(self, *watchers: Watcher) -> None:
+    def __init__(self, *watchers: Watcher, ledger: Ledger | None = None) -> None:
         self.seen = Seen()
-        self.ledger = MemoryLedger()
+        self.ledger: Ledger = MemoryLedger() if ledger is None else ledger
         self.watchers: tuple[Watcher, ...] = (self.seen, *watchers)
 
     def builder(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -13,6 +13,8 @@ from footprint_core import (
     MemoryLedger,
     Outcome,
     Permission,
+    RunTakenOverError,
+    ToolContext,
     after_tool,
     allow,
     approve_once,
@@ -23,6 +25,7 @@ from footprint_core import (
     sliding_window,
     summarize_oldest,
     token_budget,
+    tool,
 )
 from footprint_core.events import Event
 from footprint_core.providers import Chunk, Completed, ModelRequest, Scripted, reply
@@ -195,6 +198,47 @@ async def watched(world: World) -> None:
     await agent.run(said("message"))
 
 
+class Dies:
+    """Tells the watchers of a world what it is told, until its process is gone."""
+
+    id = "dies"
+    gone = False
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def on_event(self, event: Event, /) -> None:
+        for watcher in () if self.gone else self._world.watchers:
+            watcher.on_event(event)
+
+
+async def died(world: World) -> None:
+    """Runs whose process died in a tool: one is recovered, one is given up."""
+
+    async def recovers(other: Agent, run_id: str) -> None:
+        await other.recover(run_id)
+
+    async def gives_up(other: Agent, run_id: str) -> None:
+        await other.abandon(run_id, by=BY, reason=said("reason"))
+
+    for then in (recovers, gives_up):
+        await _dies(world, then)
+
+
+async def _dies(world: World, then: Callable[[Agent, str], Awaitable[None]]) -> None:
+    replies = [reply(calls=[calls("breaks")]), ANSWER]
+    dying, dies = World(ledger=world.ledger), Dies(world)
+    dying.watchers = (dies,)
+
+    @tool(name="breaks")
+    async def leaves(note: str, context: ToolContext) -> None:
+        dies.gone = True
+        await then(world.builder(replies[1:], breaks).build(), context.run_id)
+
+    with suppress(RunTakenOverError):
+        await dying.builder(replies, leaves).build().run(said("message"), identity=WHO)
+
+
 STORIES: dict[str, Story] = {
     story.__name__: story
     for story in (
@@ -215,6 +259,7 @@ STORIES: dict[str, Story] = {
         together,
         redacted,
         watched,
+        died,
     )
 }
 """Every conversation, by name."""

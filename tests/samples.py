@@ -29,7 +29,9 @@ from footprint_core.facts import (
     Refusal,
     RouteTaken,
     RuleRef,
+    RunAbandoned,
     RunConfigured,
+    RunRecovered,
     SegmentEnded,
     TokenPressure,
     ToolFinished,
@@ -240,6 +242,7 @@ FULL: tuple[Fact, ...] = (
         tool_name="issue_refund",
         call_id="call-1",
         paused_us=3_600_000_000,
+        rewalk=True,
     ),
     PauseClosed(pause_id="p" * 32, reason="expired", tool_name="issue_refund", call_id="call-1"),
     IterationEnded(iteration=2, call_count=2),
@@ -267,5 +270,7 @@ FULL: tuple[Fact, ...] = (
         stage="dispatch",
         text=VALUE,
     ),
+    RunRecovered(finished=3, in_doubt=2**60),
+    RunAbandoned(by="dana@ops", reason=VALUE),
 )
 """One fact of every kind with every field set."""

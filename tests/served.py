@@ -69,6 +69,12 @@ class Kept:
     async def pause_standing(self, run_id: str, pause_id: str, /) -> None:
         return None
 
+    async def kept_pause(self, pause_id: str, /) -> None:
+        return None
+
+    async def run_standing(self, run_id: str, /) -> None:
+        return None
+
     def entries(self, run_id: str, /) -> tuple[Entry, ...]:
         return self.kept.entries(run_id)
 

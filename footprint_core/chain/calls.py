@@ -81,7 +81,9 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
         return self.approved is not None and self.approved_by == rule and plain.same(self.approved, args)
 
 
-_MAY_PAUSE = Asking(may="pause")
+MAY_PAUSE = Asking(may="pause")
+"""A question pauses the run, and nothing was approved before."""
+
 _ANSWERED = Asking(may="answered")
 
 
@@ -95,7 +97,7 @@ async def walk_call(
     writer: Writer,
     *,
     start: int = 0,
-    asking: Asking = _MAY_PAUSE,
+    asking: Asking = MAY_PAUSE,
 ) -> Walked:
     """Ask the rules about a call, from the link at `start`; each answer is a row.
 
@@ -106,7 +108,8 @@ async def walk_call(
         link = links[index]
         if (hook := link.on_tool_call) is None:
             continue
-        await writer.cancellation.heed()
+        if writer.cancellation.asked:
+            await writer.cancellation.heed()
         context = ToolCallContext(
             tool_name=subject.tool_name,
             tool_source=subject.tool_source,

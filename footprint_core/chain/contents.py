@@ -56,7 +56,8 @@ async def walk_content(
         if link.guarded == phase:
             writer.note(row)
             continue
-        await writer.cancellation.heed()
+        if writer.cancellation.asked:
+            await writer.cancellation.heed()
         context = MessageContext(phase=phase, content=text, history=history, identity=identity)
         judged = await judge(link, hook, context, moment=phase, arms=MESSAGE_ARMS)
         row = msgspec.structs.replace(

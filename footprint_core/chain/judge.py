@@ -99,6 +99,9 @@ async def judge(link: Link, hook: Hook, context: object, *, moment: LoopMoment, 
 
 def _judged(name: str, legal: Answer, moment: LoopMoment, began: int) -> Judgement:
     took = (time.perf_counter_ns() - began) // 1000
+    if type(legal) is Allow and legal.value is UNCHANGED and legal.why is None:
+        # What most rules say most of the time, and there is nothing wrong with it.
+        return Judgement(answer=legal, how="given", duration_us=took)
     if (fault := _malformed(name, legal, moment)) is not None:
         return Judgement(answer=Deny(reason=fault), how="malformed", duration_us=took)
     return Judgement(answer=_own(legal), how="given", duration_us=took)

@@ -43,7 +43,8 @@ async def walk_result(
     for link in links:
         if (hook := link.on_tool_result) is None:
             continue
-        await writer.cancellation.heed()
+        if writer.cancellation.asked:
+            await writer.cancellation.heed()
         context = ToolResultContext(
             tool_name=subject.tool_name,
             tool_source=subject.tool_source,

@@ -30,7 +30,9 @@ from footprint_core.facts.run import (
     IterationEnded,
     MessageTaken,
     RouteTaken,
+    RunAbandoned,
     RunConfigured,
+    RunRecovered,
     SegmentEnded,
 )
 from footprint_core.facts.window import WindowVisited
@@ -80,6 +82,8 @@ Fact: TypeAlias = (
     | OutputJudged
     | BudgetExhausted
     | SegmentEnded
+    | RunRecovered
+    | RunAbandoned
 )
 """Everything a run can commit."""
 
@@ -114,8 +118,10 @@ __all__ = [
     "Route",
     "RouteTaken",
     "RuleRef",
+    "RunAbandoned",
     "RunConfigured",
     "RunOutcome",
+    "RunRecovered",
     "SchemaOutcome",
     "SchemaStage",
     "SegmentEnded",

@@ -30,7 +30,10 @@ class PauseOpened(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field
 class PauseAnswered(
     msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="pause.answered"
 ):
-    """A person answered; this append is what consumes the pause."""
+    """A person answered; this append is what consumes the pause.
+
+    `rewalk` says that everything was asked again, since the agent's rules had changed.
+    """
 
     values: ClassVar[tuple[str, ...]] = ()
     pause_id: str
@@ -39,6 +42,7 @@ class PauseAnswered(
     tool_name: str
     call_id: str
     paused_us: int
+    rewalk: bool = False
 
 
 class PauseClosed(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="pause.closed"):

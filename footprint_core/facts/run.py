@@ -85,6 +85,31 @@ class SegmentEnded(
     text: Json = msgspec.UNSET
 
 
+class RunRecovered(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="run.recovered"
+):
+    """A run whose process died goes on, from what the ledger holds.
+
+    Attributes:
+        finished: Calls of the run whose tool had ended; none of them runs again.
+        in_doubt: Calls that may have run: their intent is on record, and how they ended is not.
+    """
+
+    values: ClassVar[tuple[str, ...]] = ()
+    finished: int
+    in_doubt: int
+
+
+class RunAbandoned(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="run.abandoned"
+):
+    """A person gave a run up; nothing continues it."""
+
+    values: ClassVar[tuple[str, ...]] = ("by", "reason")
+    by: Json = msgspec.UNSET
+    reason: Json = msgspec.UNSET
+
+
 class RouteTaken(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="route.taken"):
     """Where the loop goes after an answer that a schema was declared for; known behind the output rules."""
 

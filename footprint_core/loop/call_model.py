@@ -14,19 +14,23 @@ from footprint_core.facts import ModelAsked, ModelFailed, ModelReplied, Route, S
 from footprint_core.loop.turn import Turn
 from footprint_core.messages import ToolCall, harmless_id
 from footprint_core.pause.signal import PauseSignal
-from footprint_core.providers.port import Completed, ModelRequest, whole
+from footprint_core.providers.port import Completed, ModelRequest, Whole, whole
 
 _STOPS: tuple[object, ...] = get_args(StopReason)
 
 
-async def call_model(turn: Turn, *, offer_tools: bool) -> ModelReplied:
+async def call_model(turn: Turn, iteration: int, *, offer_tools: bool) -> ModelReplied:
     """Ask the model; everything noted before is durable before the request goes out.
+
+    Args:
+        turn: The segment.
+        iteration: Which call of the turn it is, from 1.
+        offer_tools: Whether the model is told of the tools.
 
     Raises:
         ProviderError: The provider raised, or ended without a reply.
     """
     spec, state = turn.spec, turn.state
-    iteration = state.iteration + 1
     turn.stage = "model"
     turn.writer.note(_asked(turn, iteration, offer_tools=offer_tools))
     await turn.writer.commit()
@@ -105,7 +109,11 @@ async def _read(
     chunks = 0
     writer = turn.writer
     with turn.audience.enclose("model", writer.run_id, writer.segment, iteration):
-        async for piece in turn.spec.provider.reply(request):
+        reply = turn.spec.provider.reply(request)
+        if type(reply) is Whole:
+            # It is there already, and has no chunks.
+            return whole(reply.take(), "provider"), None
+        async for piece in reply:
             if isinstance(piece, Completed):
                 completed = piece
                 continue
@@ -145,9 +153,9 @@ def _usable(calls: tuple[ToolCall, ...], iteration: int) -> tuple[ToolCall, ...]
 
     A model repeats ids, and can hide content in them.
     """
-    calls = tuple(map(_written, calls))
     if len(calls) == 1 and harmless_id(calls[0].id):
-        return calls
+        return (_written(calls[0]),)
+    calls = tuple(map(_written, calls))
     seen: set[str] = set()
     usable: list[ToolCall] = []
     for index, call in enumerate(calls):

@@ -9,11 +9,11 @@ from footprint_core import plain
 from footprint_core.chain.subject import Subject
 from footprint_core.facts import CallTaken, IterationEnded
 from footprint_core.loop.gates import Ready, pass_gates
-from footprint_core.loop.read_result import answer_refused, read_result
+from footprint_core.loop.read_result import answer_refused, read_result, subject_of
 from footprint_core.loop.run_tool import commit_intents, note_intent, run_intended
 from footprint_core.loop.together import run_together
 from footprint_core.loop.turn import Halted, Question, Ran, Refusing, Settled, Taken, Turn
-from footprint_core.messages import Messages, ToolCall
+from footprint_core.messages import ToolCall
 
 _MANY_BRACKETS = 100
 
@@ -30,6 +30,8 @@ async def dispatch(turn: Turn, *, start: int = 0) -> Question | Halted | None:
         stopped = await finish(turn, index, settled)
         if stopped is not None:
             return stopped
+    # Of this batch; the calls of the next one have the same places.
+    turn.taken = frozenset()
     turn.writer.note(IterationEnded(iteration=turn.state.iteration, call_count=len(calls)))
     return None
 
@@ -88,7 +90,8 @@ def decoded(call: ToolCall) -> plain.Json:
     text = call.args_json
     try:
         # What is nested deeper than anybody reads is cut, so that no walk over it can exhaust the stack.
-        return plain.detach(call.args) if text.count("[") + text.count("{") > _MANY_BRACKETS else call.args
+        deep = len(text) > _MANY_BRACKETS and text.count("[") + text.count("{") > _MANY_BRACKETS
+        return plain.detach(call.args) if deep else call.args
     except ValueError:
         pass
     try:
@@ -122,7 +125,7 @@ async def finish(
     call = turn.state.calls[index]
     match settled:
         case Ran():
-            await read_result(turn, call, _subject(turn, call, turn.state.messages, source), settled)
+            await read_result(turn, call, settled, source=source)
         case Refusing():
             answer_refused(turn, call, settled, source=source)
         case Question():
@@ -148,16 +151,4 @@ def before_subject(turn: Turn, call: ToolCall, *, source: str | None = None) -> 
         # Calls that run together are decided about before any of them has a result; a pause between them
         # changes nothing about that.
         messages = messages.first(len(messages) - turn.state.answered)
-    return _subject(turn, call, messages, source)
-
-
-def _subject(turn: Turn, call: ToolCall, history: Messages, source: str | None) -> Subject:
-    tool = turn.spec.tools.get(call.name)
-    return Subject(
-        tool_name=call.name,
-        tool_source=source if tool is None else tool.source,
-        call_id=call.id,
-        iteration=turn.state.iteration,
-        history=history,
-        identity=turn.identity,
-    )
+    return subject_of(turn, call, messages, source)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from footprint_core import plain
-from footprint_core.chain.calls import Asked, Asking, Passed, Refused, walk_call
+from footprint_core.chain.calls import MAY_PAUSE, Asked, Asking, Passed, Refused, walk_call
 from footprint_core.credentials import Credential
 from footprint_core.facts import (
     CallStatus,
@@ -58,8 +58,8 @@ async def pass_gates(turn: Turn, taken: Taken) -> Gated:
         )
         match walked:
             case Passed():
-                changed = taken.changed or walked.args is not taken.args
-                taken = msgspec.structs.replace(taken, args=walked.args, changed=changed)
+                if walked.args is not taken.args:
+                    taken = msgspec.structs.replace(taken, args=walked.args, changed=True)
                 approved = approved or walked.approved
             case Refused():
                 args = taken.args if walked.args is None else walked.args
@@ -80,7 +80,7 @@ def _asking(turn: Turn, taken: Taken) -> Asking:
         return Asking(may="answered")
     if consent is not None and consent.kind == "ask" and consent.rule is not None:
         return Asking(may="pause", approved=consent.args, approved_by=consent.rule)
-    return Asking(may="pause")
+    return MAY_PAUSE
 
 
 def _ask(taken: Taken, asked: Asked) -> Question:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import assert_never, cast
+from typing import TypeVar
 
 import msgspec
 
 from footprint_core import facts as fa
-from footprint_core.errors import MessageLostError, NoConversationError
-from footprint_core.ledger import REDACTED, Entry, Ledger
+from footprint_core.errors import MessageLostError, NoConversationError, RunError
+from footprint_core.ledger import Entry, Ledger
 from footprint_core.messages import Message, Messages, harmless_id
-from footprint_core.plain import Json
+from footprint_core.readback import absent, kind_of, said, whole
 from footprint_core.state import RunState
+
+E = TypeVar("E", bound=RunError)
 
 
 class KeptConversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +26,18 @@ class KeptConversation(msgspec.Struct, frozen=True, kw_only=True):
 
     ended: RunState
     conversation_id: str | None
+
+
+class KeptTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn that came to no end.
+
+    Attributes:
+        state: Its run, folded behind the conversation before it.
+        before: That conversation.
+    """
+
+    state: RunState
+    before: Messages
 
 
 class _KeptRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,17 +61,49 @@ def kept_conversation(ledger: Ledger, agent_id: str, run_id: str) -> KeptConvers
         MessageLostError: A message the model would be sent is not what it was.
         LedgerError: The ledger cannot be read.
     """
+    runs = _runs_up_to(ledger, agent_id, run_id)
+    fold = _Fold()
+    for run in runs:
+        fold.take(run)
+    fold.refuse_lost()
+    return KeptConversation(ended=fold.state, conversation_id=runs[-1].opening.conversation_id)
+
+
+def kept_turn(
+    ledger: Ledger, agent_id: str, run_id: str, opening: fa.RunConfigured, entries: tuple[Entry, ...]
+) -> KeptTurn:
+    """A turn that has no end, behind the conversation it goes on with.
+
+    Args:
+        ledger: Where its runs are kept.
+        agent_id: The agent whose conversation it has to be.
+        run_id: Its run.
+        opening: How that was configured.
+        entries: Its entries.
+
+    Raises:
+        NoConversationError: As `kept_conversation`, about a run before this one.
+        MessageLostError: A message the model would be sent is not what it was.
+        LedgerError: The ledger cannot be read.
+    """
+    fold = _Fold()
+    for run in _runs_up_to(ledger, agent_id, opening.follows):
+        fold.take(run)
+    before = fold.state.messages
+    fold.take(_KeptRun(run_id=run_id, opening=opening, entries=entries))
+    fold.refuse_lost()
+    return KeptTurn(state=fold.state, before=before)
+
+
+def _runs_up_to(ledger: Ledger, agent_id: str, run_id: str | None) -> tuple[_KeptRun, ...]:
+    """The runs of a conversation that ends with a run, the first one first."""
     runs: dict[str, _KeptRun] = {}
-    at: str | None = run_id
+    at = run_id
     # A ledger that somebody wrote by hand could lead round in a circle.
     while at is not None and at not in runs:
         runs[at] = _answered(ledger.entries(at), agent_id, at)
         at = runs[at].opening.follows
-    fold = _Fold()
-    for run in reversed(runs.values()):
-        fold.take(run)
-    fold.refuse_lost()
-    return KeptConversation(ended=fold.state, conversation_id=runs[run_id].opening.conversation_id)
+    return tuple(reversed(runs.values()))
 
 
 def _answered(entries: tuple[Entry, ...], agent_id: str, run_id: str) -> _KeptRun:
@@ -90,12 +136,16 @@ def _outcome(entries: tuple[Entry, ...]) -> str:
     return "still open"
 
 
+def about_run(error: type[E], run_id: str, why: str) -> E:
+    """The error about a run; what a caller gives as an id could be anything, a message even."""
+    known = harmless_id(run_id)
+    made = error(f"The run {run_id if known else 'that was given'} {why}")
+    made.run_id = run_id if known else None
+    return made
+
+
 def _refused(run_id: str, why: str) -> NoConversationError:
-    # What the caller gave as an id could be anything, a message even.
-    named = run_id if harmless_id(run_id) else "that was given"
-    error = NoConversationError(f"The run {named} {why}")
-    error.run_id = run_id if harmless_id(run_id) else None
-    return error
+    return about_run(NoConversationError, run_id, why)
 
 
 class _Fold:
@@ -113,7 +163,7 @@ class _Fold:
         for entry in run.entries:
             lost = self._loss(run.run_id, entry)
             before = self.state.messages
-            self.state.apply(_whole(entry.fact))
+            self.state.apply(whole(entry.fact, entry.marks))
             if lost is not None:
                 self._lost += [(message, lost) for message in _added(before, self.state.messages, entry.fact)]
 
@@ -131,9 +181,8 @@ class _Fold:
     def _loss(self, run_id: str, entry: Entry) -> MessageLostError | None:
         fact = entry.fact
         marked = {path.partition(".")[0] for path, _ in entry.marks}
-        said = _said(fact)
-        gone = [name for name in said if name in marked] or _absent(fact, said)
-        lost = MessageLostError(run_id=run_id, kind=_kind(fact), field=gone[0]) if gone else None
+        gone = [name for name in said(fact) if name in marked] or absent(fact)
+        lost = MessageLostError(run_id=run_id, kind=kind_of(fact), field=gone[0]) if gone else None
         if isinstance(fact, fa.ToolFinished) and lost is not None:
             self._results[fact.call_id] = lost
         elif isinstance(fact, fa.CallAnswered):
@@ -149,82 +198,3 @@ def _added(before: Messages, after: Messages, fact: fa.Fact) -> tuple[Message, .
         return after[len(before) :]
     known = {id(message) for message in before}
     return tuple(message for message in after if id(message) not in known)
-
-
-def _said(fact: fa.Fact) -> tuple[str, ...]:
-    """The values of a fact that become messages, or parts of one."""
-    match fact:
-        case fa.MessageTaken():
-            return ("text",)
-        case fa.ModelReplied():
-            return ("text", "calls") if fact.route == "tool-calls" else ()
-        case fa.ToolFinished():
-            return ("result",)
-        case fa.CallAnswered():
-            return ("text",)
-        case fa.WindowVisited():
-            return ("notice", "summary") if fact.notice_after is not None else ()
-        case fa.BudgetExhausted():
-            return ("instruction",) if fact.action == "wrapped-up" else ()
-        case fa.OutputJudged():
-            return ("text", "correction") if fact.outcome == "retried" else ()
-        case fa.SegmentEnded():
-            return ("text",) if fact.outcome == "answered" else ()
-        case (
-            fa.RunConfigured()
-            | fa.Decided()
-            | fa.ModelAsked()
-            | fa.ModelFailed()
-            | fa.CallTaken()
-            | fa.PermissionChecked()
-            | fa.CheckInAsked()
-            | fa.CheckInAnswered()
-            | fa.CredentialRequested()
-            | fa.CredentialAcquired()
-            | fa.CredentialFailed()
-            | fa.ToolIntended()
-            | fa.ToolPaused()
-            | fa.PauseOpened()
-            | fa.PauseAnswered()
-            | fa.PauseClosed()
-            | fa.IterationEnded()
-            | fa.RouteTaken()
-        ):
-            return ()
-        case _:
-            assert_never(fact)
-
-
-def _absent(fact: fa.Fact, names: tuple[str, ...]) -> list[str]:
-    return [name for name in names if not _is_there(fact, name)]
-
-
-def _is_there(fact: fa.Fact, name: str) -> bool:
-    """Whether a value is there in the form it was noted in, or need not be."""
-    value: Json = getattr(fact, name)
-    if isinstance(fact, fa.ModelReplied) and name == "calls":
-        return isinstance(value, tuple) and len(cast("tuple[object, ...]", value)) == fact.call_count
-    if isinstance(fact, fa.ToolFinished):
-        return value is not msgspec.UNSET
-    if isinstance(fact, fa.CallAnswered) and value is msgspec.UNSET:
-        # The model read the result.
-        return True
-    if isinstance(fact, fa.WindowVisited):
-        # One of the two stands in the place of what left.
-        return isinstance(fact.notice, str) or isinstance(fact.summary, str)
-    return isinstance(value, str)
-
-
-def _whole(fact: fa.Fact) -> fa.Fact:
-    """The fact with something in the place of what is not there, so that it folds to as many messages."""
-    absent = _absent(fact, _said(fact))
-    if not absent:
-        return fact
-    stand_in: dict[str, Json] = {name: () if name == "calls" else REDACTED for name in absent}
-    if isinstance(fact, fa.WindowVisited):
-        stand_in["summary"] = msgspec.UNSET
-    return msgspec.structs.replace(fact, **stand_in)
-
-
-def _kind(fact: fa.Fact) -> str:
-    return str(type(fact).__struct_config__.tag)

@@ -77,17 +77,17 @@ async def open_pause(turn: Turn, made: MadePause, end: SegmentEnded) -> PausedRu
     Cancelled while it is filed, the pause is on record all the same: `turn.paused` has it then.
     """
     from footprint_core.pause.checkpoint import signature
+    from footprint_core.pause.kept import body_of
 
-    paused = made.paused
+    paused, key = made.paused, turn.spec.checkpoint_key
     turn.writer.note(made.fact)
     turn.writer.note(end)
     try:
-        await turn.writer.commit(paused.checkpoint, pause_id=paused.pause_id)
+        await turn.writer.commit(body_of(paused.checkpoint, key), pause_id=paused.pause_id)
     finally:
         if not turn.writer.broken:
             rows = (*made.rows, *turn.writer.decisions())
             paused.checkpoint["rows"] = plain.decode(plain.encode([msgspec.to_builtins(row) for row in rows]))
-            key = turn.spec.checkpoint_key
             paused.checkpoint["signature"] = None if key is None else signature(key, paused.checkpoint)
             turn.paused = paused
     return paused

@@ -8,50 +8,66 @@ from footprint_core import plain
 from footprint_core.chain.calls import Refused
 from footprint_core.chain.results import walk_result
 from footprint_core.chain.subject import Subject
-from footprint_core.facts import CallAnswered, CallStatus
+from footprint_core.facts import CallAnswered
 from footprint_core.loop.turn import Ran, Refusing, Turn
-from footprint_core.messages import ToolCall
+from footprint_core.messages import Messages, ToolCall
 from footprint_core.plain import Json
 
 
-async def read_result(turn: Turn, call: ToolCall, subject: Subject, ran: Ran) -> None:
-    """Let the rules decide about a result, then answer the call with what they let through."""
+async def read_result(turn: Turn, call: ToolCall, ran: Ran, *, source: str | None = None) -> None:
+    """Let the rules decide about a result, then answer the call with what they let through.
+
+    Args:
+        turn: The segment.
+        call: The call.
+        ran: What its body came to.
+        source: Where its tool came from before a pause, for an agent that has lost it meanwhile.
+    """
     turn.stage = "after-tool"
     links = turn.spec.chains.results
     result: Json = ran.result
-    text: Json = msgspec.UNSET
-    rule: str | None = None
-    refused = False
-    status: CallStatus = "failed" if ran.failed else "ran"
+    said: dict[str, Json] = {}
     if links:
+        subject = subject_of(turn, call, turn.state.messages, source)
         walked = await walk_result(links, subject, ran.args, ran.result, turn.writer, failed=ran.failed)
         if isinstance(walked, Refused):
-            result, rule, text, refused = walked.reason, walked.rule, walked.reason, True
+            result = walked.reason
+            said = {"decided_by_rule": walked.rule, "text": walked.reason, "refused": True}
         elif walked.changed:
-            result, rule, text = walked.result, walked.rule, plain.rendered(walked.result)
+            result = walked.result
+            said = {"decided_by_rule": walked.rule, "text": plain.rendered(result)}
     # An agent that went on in another process may have lost a tool that ran before.
     tool = turn.spec.tools.get(call.name)
     known = 0 if tool is None else len(ran.args.keys() & tool.keys)
-    turn.writer.note(
-        CallAnswered(
-            iteration=subject.iteration,
-            call_id=call.id,
-            tool_name=call.name,
-            tool_type="function" if tool is None else tool.type,
-            status=status,
-            executed=True,
-            args_changed=ran.changed,
-            args_known_keys=known,
-            args_unknown_keys=len(ran.args) - known,
-            result_type=plain.json_type(result),
-            result_bytes=plain.size(result),
-            tool_source=subject.tool_source,
-            decided_by_rule=rule,
-            error_class=ran.error_class,
-            duration_us=ran.duration_us,
-            refused=refused,
-            text=text,
-        )
+    answered = CallAnswered(
+        iteration=turn.state.iteration,
+        call_id=call.id,
+        tool_name=call.name,
+        tool_type="function" if tool is None else tool.type,
+        status="failed" if ran.failed else "ran",
+        executed=True,
+        args_changed=ran.changed,
+        args_known_keys=known,
+        args_unknown_keys=len(ran.args) - known,
+        result_type=plain.json_type(result),
+        result_bytes=plain.size(result),
+        tool_source=source if tool is None else tool.source,
+        error_class=ran.error_class,
+        duration_us=ran.duration_us,
+    )
+    turn.writer.note(msgspec.structs.replace(answered, **said) if said else answered)
+
+
+def subject_of(turn: Turn, call: ToolCall, history: Messages, source: str | None) -> Subject:
+    """What rules are shown of a call; for `source` see `read_result`."""
+    tool = turn.spec.tools.get(call.name)
+    return Subject(
+        tool_name=call.name,
+        tool_source=source if tool is None else tool.source,
+        call_id=call.id,
+        iteration=turn.state.iteration,
+        history=history,
+        identity=turn.identity,
     )
 
 

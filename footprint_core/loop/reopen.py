@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 import msgspec
 
 from footprint_core import plain
 from footprint_core.commit import Writer
 from footprint_core.decisions import Decision
-from footprint_core.errors import ForeignCheckpointError, ResumeError, RunTakenOverError, StaleDecisionError
+from footprint_core.errors import (
+    ForeignCheckpointError,
+    ResumeError,
+    RunTakenOverError,
+    StaleDecisionError,
+    UnknownPauseError,
+)
 from footprint_core.facts import PauseClosed, PauseOpened
 from footprint_core.loop.dispatch import decoded
 from footprint_core.loop.import_run import import_run
 from footprint_core.loop.pause import Origin
 from footprint_core.loop.resume import Answering
 from footprint_core.loop.turn import Question, Settled
+from footprint_core.pause.kept import kept_checkpoint
 from footprint_core.pause.restore import Restored, restore
 from footprint_core.plain import Json
 from footprint_core.spec import AgentSpec
@@ -34,6 +42,28 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     position: int
     segment: int
     rows: tuple[Decision, ...]
+
+
+async def meant(
+    spec: AgentSpec, checkpoint: Mapping[str, Json] | None, pause_id: str | None
+) -> Mapping[str, Json]:
+    """The checkpoint a caller means, who gave it or the id of its pause.
+
+    Raises:
+        ResumeError: Both or neither was given, or as `pause.kept.kept_checkpoint`.
+        KeyRingError: The ledger's keys do not open what it keeps.
+    """
+    if pause_id is None and checkpoint is not None:
+        return checkpoint
+    if pause_id is None or checkpoint is not None:
+        raise ForeignCheckpointError(
+            "resume() takes the checkpoint a pause gave, or its pause_id=, and exactly one of them; give one."
+        )
+    if not isinstance(cast("object", pause_id), str):
+        raise UnknownPauseError(
+            "resume(pause_id=...) takes the id of a pause as a text; pass pause.pause_id."
+        )
+    return await kept_checkpoint(spec.ledger, pause_id, spec.checkpoint_key)
 
 
 async def reopen(spec: AgentSpec, data: Mapping[str, Json], answer: object, *, rewalk: bool) -> Restored:

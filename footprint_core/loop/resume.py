@@ -42,6 +42,7 @@ async def resume_run(turn: Turn, answering: Answering) -> Ending:
             tool_name=question.tool_name,
             call_id=question.call_id,
             paused_us=max(0, turn.writer.now() - answering.opened_us),
+            rewalk=answering.rewalk,
         )
     )
     turn.writer.note(_on_record(turn, question, answer))
@@ -51,7 +52,14 @@ async def resume_run(turn: Turn, answering: Answering) -> Ending:
         # Also when a cancellation waited for the commit: the answer is on record then.
         if not turn.writer.broken:
             turn.stage = "before-tool"
-    settled = await _settled(turn, answering)
+    return await go_on_behind(turn, question, answer, rewalk=answering.rewalk)
+
+
+async def go_on_behind(
+    turn: Turn, question: Question, answer: Person | Value, *, rewalk: bool = False
+) -> Ending:
+    """Finish the call a person was asked about, then the rest of its batch, then the turn."""
+    settled = await _settled(turn, question, answer, rewalk=rewalk)
     stopped = await finish(turn, question.index, settled, source=question.tool_source)
     if stopped is None:
         stopped = await dispatch(turn, start=question.index + 1)
@@ -100,9 +108,8 @@ def _on_record(turn: Turn, question: Question, answer: Person | Value) -> Fact:
     )
 
 
-async def _settled(turn: Turn, answering: Answering) -> Settled:
+async def _settled(turn: Turn, question: Question, answer: Person | Value, *, rewalk: bool) -> Settled:
     """What the answered call comes to."""
-    question, answer = answering.question, answering.answer
     call = turn.state.calls[question.index]
     sent, changed = decoded(call), question.changed
     if isinstance(answer, Value):
@@ -121,7 +128,6 @@ async def _settled(turn: Turn, answering: Answering) -> Settled:
             status="denied", text=text, args=question.args, rule=question.middleware, changed=changed
         )
     links = turn.spec.chains.calls
-    rewalk = answering.rewalk
     subject = before_subject(turn, call, source=question.tool_source)
     consent = Consent(
         kind=question.kind, rule=question.middleware, args=question.args, checked=question.checked

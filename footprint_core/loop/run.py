@@ -25,13 +25,22 @@ async def run_message(turn: Turn, text: str, turn_index: int) -> Ending:
     return await converse(turn) if denied is None else denied
 
 
-async def converse(turn: Turn) -> Ending:
-    """Call the model and dispatch what it asks for, until there is an ending."""
+async def converse(turn: Turn, *, asking: int | None = None, replied: ModelReplied | None = None) -> Ending:
+    """Call the model and dispatch what it asks for, until there is an ending.
+
+    Args:
+        turn: The segment.
+        asking: The iteration whose request was about to go out when another process died.
+        replied: The reply that one got, and did not decide about.
+    """
     while True:
-        if turn.spec.window is not None:
-            await turn.writer.cancellation.heed()
-            await shape_window(turn, turn.spec.window)
-        replied = await call_model(turn, offer_tools=not turn.state.wrapped_up)
+        if replied is None:
+            if asking is None and turn.spec.window is not None:
+                await turn.writer.cancellation.heed()
+                await shape_window(turn, turn.spec.window)
+            iteration = turn.state.iteration + 1 if asking is None else asking
+            replied = await call_model(turn, iteration, offer_tools=not turn.state.wrapped_up)
+            asking = None
         if replied.route == "tool-calls":
             stopped = await dispatch(turn)
             if stopped is not None:
@@ -44,6 +53,7 @@ async def converse(turn: Turn) -> Ending:
             ending = await give_answer(turn)
             if ending is not None:
                 return ending
+        replied = None
 
 
 def _stop_early(turn: Turn, replied: ModelReplied, *, wrapped_up: bool) -> None:

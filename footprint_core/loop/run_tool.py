@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable
+from types import CoroutineType
 from typing import TypeGuard
 
 import msgspec
@@ -200,6 +201,8 @@ async def _body(turn: Turn, ready: Ready, kwargs: dict[str, object], *, inline: 
 
 
 def _is_awaitable(value: object) -> TypeGuard[Awaitable[object]]:
+    if type(value) is CoroutineType:
+        return True
     try:
         return inspect.isawaitable(value)
     except Exception:  # noqa: BLE001 - a result can refuse even to be looked at; the tool has not raised

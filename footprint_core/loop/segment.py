@@ -8,10 +8,14 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
+from footprint_core.commit import Writer
 from footprint_core.errors import LedgerError, ProviderError, RunError
 from footprint_core.facts import RunConfigured, RunOutcome, SegmentEnded, TraceRef
 from footprint_core.loop.pause import MadePause, Origin, make_pause, open_pause
 from footprint_core.loop.turn import Answered, DeniedMessage, Ending, Halted, PausedRun, Question, Turn
+from footprint_core.plain import Json
+from footprint_core.spec import AgentSpec
+from footprint_core.state import RunState
 
 Closed: TypeAlias = Answered | DeniedMessage | Halted | PausedRun
 """How a segment is over, for its caller."""
@@ -46,6 +50,39 @@ async def run_segment(
             turn.writer.signal_end(_failed(turn, error, began))
         _name(error, turn)
         raise
+
+
+def new_turn(
+    spec: AgentSpec,
+    state: RunState,
+    run_id: str,
+    segment: int,
+    position: int,
+    identity: Json,
+    *,
+    inline: bool = False,
+    served: bool = False,
+) -> Turn:
+    """A segment that is about to begin, behind the last position of its run; see `Turn`."""
+    audience = spec.bus.audience()
+    writer = Writer(
+        ledger=spec.ledger,
+        audience=audience,
+        state=state,
+        clock=spec.clock(),
+        run_id=run_id,
+        segment=segment,
+        position=position,
+    )
+    return Turn(
+        spec=spec,
+        state=state,
+        writer=writer,
+        audience=audience,
+        identity=identity,
+        inline=inline,
+        served=served,
+    )
 
 
 def configured(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from footprint_core.commit import Writer
 from footprint_core.loop.dispatch import finish, settle, take
 from footprint_core.loop.pause import Origin
-from footprint_core.loop.segment import configured, run_segment
+from footprint_core.loop.segment import configured, new_turn, run_segment
 from footprint_core.loop.turn import Answered, Ending, Ran, Turn
 from footprint_core.messages import Messages, ToolCall, ToolMessage
 from footprint_core.spec import AgentSpec
@@ -37,17 +36,7 @@ async def serve_call(spec: AgentSpec, call: ToolCall) -> Served:
     """
     state = RunState()
     state.calls = (call,)
-    audience = spec.bus.audience()
-    writer = Writer(
-        ledger=spec.ledger,
-        audience=audience,
-        state=state,
-        clock=spec.clock(),
-        run_id=spec.new_id(),
-        segment=1,
-        position=0,
-    )
-    turn = Turn(spec=spec, state=state, writer=writer, audience=audience, identity=None, served=True)
+    turn = new_turn(spec, state, spec.new_id(), 1, 0, None, served=True)
     origin = Origin(conversation_id=None, follows=None, before=Messages())
     failed = False
 

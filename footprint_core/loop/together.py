@@ -22,6 +22,17 @@ async def run_together(turn: Turn, ready: dict[int, Ready]) -> dict[int, Ran | Q
         return {}
     positions = {index: note_intent(turn, one) for index, one in ready.items()}
     await commit_intents(turn, tuple(ready.values()))
+    return await run_bodies(turn, ready, positions)
+
+
+async def run_bodies(
+    turn: Turn, ready: dict[int, Ready], positions: dict[int, int]
+) -> dict[int, Ran | Question]:
+    """Run bodies whose intents are durable at these positions.
+
+    Raises:
+        BaseException: As `run_together`.
+    """
     filing = asyncio.Lock()
 
     async def _body(index: int) -> Ran | Question | BaseException:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from footprint_core.decisions import Decision
 from footprint_core.errors import RunError
-from footprint_core.ledger import Batch, Entry, PauseStanding, Receipt
+from footprint_core.ledger import Batch, Entry, KeptPause, PauseStanding, Receipt, RunStanding
 from footprint_core.providers.port import Chunk, Completed, ModelRequest
 
 
@@ -33,6 +33,12 @@ class NoLedger:
 
     async def pause_standing(self, run_id: str, pause_id: str, /) -> PauseStanding | None:
         """There are no pauses."""
+
+    async def kept_pause(self, _pause_id: str, /) -> KeptPause | None:
+        """There are no pauses."""
+
+    async def run_standing(self, run_id: str, /) -> RunStanding | None:
+        """There are no runs."""
 
     def entries(self, _run_id: str, /) -> tuple[Entry, ...]:
         """No entries."""

@@ -115,6 +115,11 @@ def signature(key: bytes, body: Mapping[str, Any]) -> str:
     return hmac.new(key, plain.canonical(covered), hashlib.sha256).hexdigest()
 
 
+def signed_with(key: bytes, body: Mapping[str, Any], given: object) -> bool:
+    """Whether a signature that came from outside is the one over `body`."""
+    return isinstance(given, str) and _equal(signature(key, body), given)
+
+
 def read_checkpoint(data: object, key: bytes | None) -> Checkpoint:
     """A checkpoint that came from outside.
 

@@ -79,7 +79,7 @@ async def restore(
             )
     if standing is not None:
         if standing.answered:
-            raise StaleDecisionError("The pause was answered before; each answer is used once.")
+            raise taken_before()
         if (standing.salt, standing.digest) != (checkpoint.salt, checkpoint.digest):
             raise ForeignCheckpointError(
                 "The checkpoint is not the one the ledger recorded; use the original."
@@ -94,6 +94,14 @@ async def restore(
         rows=rows,
         standing=standing,
         trace=None if trace is None else TraceRef(trace_id=trace[0], span_id=trace[1]),
+    )
+
+
+def taken_before() -> StaleDecisionError:
+    """A pause that takes no answer any more."""
+    return StaleDecisionError(
+        "The pause was answered before, or closed, or its run was abandoned; look at the run, for each "
+        "answer is used once."
     )
 
 

@@ -50,6 +50,8 @@ def events_for(entry: Entry, *, run_id: str, segment: int, marks: Marks = ()) ->
             return (gates.credential_failed(fact, at),)
         case fa.ToolIntended() | fa.ToolPaused() | fa.ToolFinished() | fa.PauseClosed():
             return ()
+        case fa.RunRecovered() | fa.RunAbandoned():
+            return ()
         case fa.CallAnswered():
             return calls.answered(fact, at)
         case fa.PauseOpened():

@@ -125,9 +125,14 @@ class Whole(AsyncIterator[Chunk | Completed]):
 
     async def __anext__(self) -> Chunk | Completed:
         """The reply, once."""
-        completed, self._completed = self._completed, None
+        completed = self.take()
         if completed is None:
             raise StopAsyncIteration
+        return completed
+
+    def take(self) -> Completed | None:
+        """The reply, once, without waiting."""
+        completed, self._completed = self._completed, None
         return completed
 
 

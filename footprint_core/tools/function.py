@@ -203,7 +203,7 @@ def _check(adapter: TypeAdapter[dict[str, Any]], defaults: dict[str, Any]) -> Ch
         except Exception:  # noqa: BLE001 - a validator of the tool's own types may raise anything
             return (Problem(path="(arguments)", expected="what the tool's types accept", came="object"),)
         # Looked at in each call: a default can be changed by the calls before it.
-        left_out = {name: default for name, default in defaults.items() if name not in kwargs}
+        left_out = {n: default for n, default in defaults.items() if n not in kwargs} if defaults else {}
         if plain.is_flat(kwargs) and plain.is_flat(left_out):
             return Checked(kwargs=kwargs, args={**left_out, **kwargs})
         # What cannot be on record must not run: a NaN, say, deep in a model.

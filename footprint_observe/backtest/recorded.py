@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Literal
 
-from footprint_core import plain
 from footprint_core.errors import RunError
 from footprint_core.messages import ToolCall
 from footprint_core.outcomes import ToolArgs
@@ -13,7 +12,7 @@ from footprint_core.plain import Json
 from footprint_core.providers.port import Chunk, Completed, ModelRequest
 from footprint_core.tools.tool import Tool, ToolContext, accept_any
 from footprint_observe.backtest.transcript import Transcript
-from footprint_observe.backtest.turns import RecordedCall, RecordedTurn
+from footprint_observe.backtest.turns import RecordedTurn
 
 
 class RecordingEndedError(RunError):
@@ -63,14 +62,7 @@ class RecordedModel:
         """What was recorded for a call of this turn: JSON where the text is JSON, else the text."""
         # Of the calls of one reply the loop runs only the first under an id.
         call = next(call for call in self._turn.replies[iteration - 1].calls if call.id == call_id)
-        return _value(call)
-
-
-def _value(call: RecordedCall) -> Json:
-    try:
-        return plain.decode(call.result)
-    except (ValueError, RecursionError):
-        return call.result
+        return call.value
 
 
 def recorded_tools(transcript: Transcript, model: RecordedModel) -> tuple[Tool, ...]:

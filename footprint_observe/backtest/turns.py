@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from footprint_core import plain
 from footprint_core.errors import RunError
 from footprint_core.messages import harmless_id
+from footprint_core.plain import Json
 from footprint_observe.backtest.chat import (
     AssistantChat,
     ChatCall,
@@ -41,6 +42,14 @@ class RecordedCall:
     name: str
     args_json: str
     result: str
+
+    @property
+    def value(self) -> Json:
+        """What the tool gave: JSON where the text is JSON, else the text."""
+        try:
+            return plain.decode(self.result)
+        except (ValueError, RecursionError):
+            return self.result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

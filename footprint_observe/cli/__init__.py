@@ -2,43 +2,86 @@
 
 from __future__ import annotations
 
-from typing import Any
+import traceback
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, cast
 
 import click
 
-from footprint_core.errors import FootprintError
-from footprint_observe.cli.backtest import backtest
-from footprint_observe.cli.decisions import decisions
-from footprint_observe.cli.demo import demo
+from footprint_core import plain
+from footprint_core.errors import BuilderError, FootprintError, RecorderError
+from footprint_observe.cli.exits import exit_of
 from footprint_observe.cli.output import one_line
-from footprint_observe.cli.runs import runs
-from footprint_observe.cli.show import show
-from footprint_observe.cli.sql import sql
-from footprint_observe.cli.why import why
 
-
-class _Refused(click.ClickException):
-    """What was asked cannot be done; one sentence says why."""
-
-    exit_code = 2
+_COMMANDS = (
+    "demo",
+    "runs",
+    "show",
+    "timeline",
+    "decisions",
+    "why",
+    "pending",
+    "totals",
+    "find",
+    "tail",
+    "sql",
+    "open",
+    "replay",
+    "verify",
+    "doctor",
+    "abandon",
+    "backup",
+    "backtest",
+    "redact",
+    "completion",
+)
+"""Each is the function of its name, in the module of its name."""
 
 
 class _Group(click.Group):
-    """Says a refusal of the product as one sentence, without a traceback."""
+    """Loads a command when it is asked for, and says a refusal as one sentence, without a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands, in the order of the help."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name; None when there is none."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        # All together take several times as long to load as one, and a shell that completes waits for it.
+        module = import_module(f"footprint_observe.cli.{cmd_name}")
+        return cast("click.Command", getattr(module, cmd_name))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
         except FootprintError as error:
-            raise _Refused(one_line(str(error))) from None
+            click.ClickException(one_line(str(error))).show()
+            for line in _cause(error):
+                click.echo(one_line(line), err=True)
+            ctx.exit(exit_of(error))
+
+
+def _cause(error: FootprintError) -> Iterator[str]:
+    """What a module of the user raised, and where: the sentence names only its class."""
+    cause = error.__cause__
+    if cause is None or not isinstance(error, BuilderError | RecorderError):
+        return
+    frames = traceback.extract_tb(cause.__traceback__)
+    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    yield f"{type(cause).__name__}: {plain.message_of(cause)}{where}"
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="footprint-ledger", prog_name="footprint")
 def main() -> None:
-    """The ledger of what AI agents decide."""
+    """The ledger of what AI agents decide.
 
-
-for _command in (demo, runs, decisions, show, why, sql, backtest):
-    main.add_command(_command)
+    Exit codes: 0 done; 1 the answer is no (not in the ledger, nothing found, a check that failed); 2 the
+    command or its question cannot be understood; 3 the ledger cannot be opened, read or written.
+    """

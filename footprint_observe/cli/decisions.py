@@ -3,45 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
 from rich.box import SIMPLE
 from rich.table import Table
 
-from footprint_core.moments import LOOP_MOMENTS
+from footprint_core import plain
 from footprint_observe.cli.difference import difference
-from footprint_observe.cli.output import LIMIT, console, db_option, outcome_text, short
-from footprint_observe.query.database import Record
+from footprint_observe.cli.options import db_option, filter_options, json_option, limit_option, run_option
+from footprint_observe.cli.output import note, outcome_text, paged, print_json, short
 from footprint_observe.query.decisions import decisions as matching
-from footprint_observe.query.runs import run as one_run
+from footprint_observe.query.rows import DecisionRow
+
+_NEWEST = 50
 
 
 @click.command()
 @db_option
-@click.option("--run", "run", help="Only this run: its id, the beginning of it, or `last`.")
-@click.option("--rule", help="Only this rule.")
-@click.option("--outcome", type=click.Choice(["allow", "deny", "ask"]), help="Only this outcome.")
-@click.option("--moment", type=click.Choice(LOOP_MOMENTS), help="Only this moment.")
-@click.option("--tool", help="Only calls of this tool.")
-@click.option("--limit", default=50, show_default=True, type=LIMIT, help="At most so many.")
-def decisions(
-    path: str,
-    run: str | None,
-    rule: str | None,
-    outcome: str | None,
-    moment: str | None,
-    tool: str | None,
-    limit: int,
-) -> None:
+@json_option
+@run_option()
+@filter_options
+@limit_option(None, f"At most so many, the newest; {_NEWEST} without --run.")
+def decisions(*, path: str, as_json: bool, run: str | None, limit: int | None, **filters: Any) -> None:
     """List decisions, the newest last; with --run, all of that run."""
-    run_id = None if run is None else one_run(path, run)["run_id"]
-    rows = matching(path, run_id=run_id, rule=rule, outcome=outcome, moment=moment, tool=tool, limit=limit)
-    console().print(decision_table(rows))
-    if run_id is None and len(rows) == limit:
-        console().print(f"These are the newest {limit}; --limit shows more.")
+    if limit is None and run is None:
+        limit = _NEWEST
+    rows = matching(path, run=run, limit=limit, **filters)
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        note("No decision of this ledger matches.")
+        return
+    with paged() as out:
+        out.print(decision_table(rows))
+    if len(rows) == limit:
+        note(f"These are the newest {limit}; --limit shows more.")
 
 
-def decision_table(rows: Sequence[Record]) -> Table:
+def decision_table(rows: Sequence[DecisionRow]) -> Table:
     """Decision rows as a person reads them: who decided what where, why, and what changed."""
     table = Table(box=SIMPLE, pad_edge=False, header_style="bold")
     table.add_column("#", justify="right", style="dim", no_wrap=True)
@@ -65,14 +66,16 @@ def decision_table(rows: Sequence[Record]) -> Table:
     return table
 
 
-def _where(row: Record) -> str:
+def _where(row: DecisionRow) -> str:
     if row["tool_name"] is None:
         return str(row["moment"])
     return f"{row['moment'].removesuffix('-tool')} {short(row['tool_name'], 24)}"
 
 
-def _told(row: Record) -> str:
-    lines = [short(row["why"], 200)] if row["why"] else []
+def _told(row: DecisionRow) -> str:
+    lines = [short(plain.rendered(row["why"]), 200)] if row["why"] else []
+    if row["shadow"]:
+        lines.append("[dim]only recorded[/]")
     if row["changed"]:
         lines.append(difference(row["before"], row["after"]))
     return "\n".join(lines)

@@ -22,7 +22,8 @@ from footprint_core import (
     check_in_declined,
 )
 from footprint_observe.cli.decisions import decision_table
-from footprint_observe.cli.output import console, db_option, notices_of, short
+from footprint_observe.cli.options import db_option
+from footprint_observe.cli.output import console, notices_of, short
 from footprint_observe.demo.refunds import refund_agent
 from footprint_observe.demo.story import MESSAGE, StoryModel
 from footprint_observe.plugins import recorder
@@ -38,19 +39,22 @@ _TRY = (
 
 @click.command()
 @db_option
-@click.option("--approve", "answer", flag_value="approve", help="Let the refund happen without asking.")
-@click.option("--decline", "answer", flag_value="decline", help="Refuse the refund without asking.")
+@click.option("--approve", is_flag=True, help="Let the refund happen without asking.")
+@click.option("--decline", is_flag=True, help="Refuse the refund without asking.")
 @click.option(
     "--otlp", metavar="URL", help="Ship the spans to this OTLP endpoint, e.g. http://localhost:4318."
 )
-def demo(path: str, answer: str | None, otlp: str | None) -> None:
+def demo(*, path: str, approve: bool, decline: bool, otlp: str | None) -> None:
     """Run a refund agent with a scripted model and show what its rules decided."""
+    if approve and decline:
+        raise click.UsageError("--approve and --decline are two answers to one question; give one of them.")
+    answer = "approve" if approve else "decline" if decline else None
     out = console()
     watchers = [] if otlp is None else [cast("Watcher", cast("Any", recorder("otel_spans")).to_otlp(otlp))]
     ledger = SqliteLedger(path)
     out.print(Panel(MESSAGE, title="the customer writes", title_align="left"))
     outcome = _play(out, refund_agent(StoryModel(), ledger, watchers), answer)
-    rows = decisions(path, run_id=outcome.run_id)
+    rows = decisions(path, run=outcome.run_id)
     out.print(decision_table(rows))
     out.print(Panel(short(outcome.text, 1000), title="the customer reads", title_align="left"))
     _say_what_next(out, path, outcome.run_id)

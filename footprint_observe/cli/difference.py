@@ -10,9 +10,8 @@ from footprint_core.plain import Json
 _CONTEXT = 10
 
 
-def difference(before: str | None, after: str | None, width: int = 70) -> str:
-    """The change from one JSON text to another: keys that went, came or changed; or the part of a text."""
-    old, new = (None if text is None else plain.decode(text) for text in (before, after))
+def difference(old: Json, new: Json, width: int = 70) -> str:
+    """The change from one value to another: keys that went, came or changed; or the part of a text."""
     if plain.is_object(old) and plain.is_object(new):
         return _keys(old, new, width)
     one, two = _parts(plain.rendered(old), plain.rendered(new))

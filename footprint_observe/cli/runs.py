@@ -2,50 +2,69 @@
 
 from __future__ import annotations
 
-import click
-from rich.table import Table
+from typing import Any
 
-from footprint_observe.cli.output import LIMIT, console, db_option, short
+import click
+from rich.text import Text
+
+from footprint_core import plain
+from footprint_observe.cli.options import db_option, filter_options, json_option, limit_option
+from footprint_observe.cli.output import Column, aligned, line, note, paged, print_json
+from footprint_observe.query.runs import ENDED, Ended, RunRow
 from footprint_observe.query.runs import runs as newest
 
 _ID = 16
 """Characters of a run id that are shown: the time and a random part. Commands take the beginning of an id."""
 
+_COLUMNS = (
+    Column("run"),
+    Column("started"),
+    Column("agent"),
+    Column("outcome"),
+    Column("rows", is_number=True),
+    Column("deny", is_number=True),
+    Column("ask", is_number=True),
+    Column("message"),
+)
+# The widest the columns before the message get.
 _OTHERS = 76
-"""The widest the columns before the message get."""
-
-_OUTCOMES = {"answered": "green", "denied": "red", "failed": "red", "paused": "yellow", "open": "yellow"}
+_COLORS = {"answered": "green", "denied": "red", "failed": "red", "paused": "yellow", "open": "yellow"}
 
 
 @click.command()
 @db_option
-@click.option("--limit", default=20, show_default=True, type=LIMIT, help="At most so many.")
-def runs(path: str, limit: int) -> None:
-    """List the newest runs, newest first."""
-    found = newest(path, limit=limit)
-    if not found:
-        console().print("There is no run in this ledger yet.")
+@json_option
+@click.option("--ended", type=click.Choice(ENDED), help="Only runs that ended like this, or are open.")
+@filter_options
+@limit_option(20)
+def runs(*, path: str, as_json: bool, ended: Ended | None, limit: int, **filters: Any) -> None:
+    """List the newest runs, newest first.
+
+    --since and --until are about the start of a run; with any other filter, only runs are listed that hold a
+    decision which matches.
+    """
+    found = newest(path, limit=limit, ended=ended, **filters)
+    if as_json:
+        print_json(found)
         return
-    out = console()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("run", "started", "agent", "outcome"):
-        table.add_column(column, no_wrap=True)
-    for column in ("rows", "deny", "ask"):
-        table.add_column(column, no_wrap=True, justify="right")
-    table.add_column("message", no_wrap=True)
-    for run in found:
-        color = _OUTCOMES.get(run["outcome"], "")
-        table.add_row(
-            short(run["run_id"][:_ID]),
-            run["started_at"][5:19].replace("T", " "),
-            short(run["agent"], 12),
-            f"[{color}]{run['outcome']}[/]" if color else run["outcome"],
-            str(run["decisions"]),
-            str(run["denials"]),
-            str(run["asks"]),
-            # The last column takes what the others leave, so that none of them is cut.
-            short(run["question"] or "", max(10, out.width - _OTHERS)),
-        )
-    out.print(table)
+    if not found:
+        note("There is no such run in this ledger; `footprint runs` without filters lists the newest.")
+        return
+    with paged() as out:
+        width = max(10, out.width - _OTHERS) if out.is_terminal else 200
+        out.print(aligned(_COLUMNS, [_cells(run, width) for run in found]), soft_wrap=True)
     if len(found) == limit:
-        out.print(f"These are the newest {limit}; --limit shows more.")
+        note(f"These are the newest {limit}; --limit shows more.")
+
+
+def _cells(run: RunRow, width: int) -> tuple[Text | str, ...]:
+    return (
+        line(run["run_id"][:_ID]),
+        run["started_at"][5:19].replace("T", " "),
+        line(run["agent"], 12),
+        Text(run["outcome"], style=_COLORS.get(run["outcome"], "")),
+        str(run["decisions"]),
+        str(run["denials"]),
+        str(run["asks"]),
+        "" if run["question"] is None else line(plain.rendered(run["question"]), width),
+    )

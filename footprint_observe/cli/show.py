@@ -1,60 +1,84 @@
-"""`footprint show RUN`: everything one run did, in order."""
+"""`footprint show RUN`: one run at a glance, and its calls."""
 
 from __future__ import annotations
 
-import click
-from rich.table import Table
+from collections.abc import Iterator
 
-from footprint_observe.cli.difference import difference
-from footprint_observe.cli.output import COLORS, console, db_option, short, shown
-from footprint_observe.query.database import Record
+import click
+from rich.text import Text
+
+from footprint_core import plain
+from footprint_observe.cli.options import db_option, json_option, run_argument
+from footprint_observe.cli.output import Column, aligned, counted, line, paged, print_json, short, shown
+from footprint_observe.query.calls import CallRow, calls
+from footprint_observe.query.runs import RunRow
 from footprint_observe.query.runs import run as one_run
-from footprint_observe.query.timeline import timeline
+
+_COLUMNS = (
+    Column("#", is_number=True),
+    Column("call"),
+    Column("tool"),
+    Column("status"),
+    Column("ms", is_number=True),
+    Column("args, and result"),
+)
+_COLORS = {"ran": "green", "denied": "red", "failed": "red", "invalid": "red", "blocked": "red"}
+_WIDTH = 300
 
 
 @click.command()
-@click.argument("run")
+@run_argument
 @db_option
-def show(run: str, path: str) -> None:
-    """Show everything RUN did: an id, the beginning of one, or `last`."""
+@json_option
+def show(*, run: str, path: str, as_json: bool) -> None:
+    """Show RUN at a glance, with its calls: an id, the beginning of one, or `last`.
+
+    With --json the calls are the key `calls` of the run.
+    """
     found = one_run(path, run)
-    out = console()
-    out.print(f"run [bold]{short(found['run_id'])}[/], {short(found['agent'])}, {found['outcome']}")
-    out.print(f"from {found['started_at']} to {found['ended_at'] or 'now'}")
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(justify="right", style="dim", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold", ratio=1)
-    entries = timeline(path, found["run_id"])
-    certain = ("tool.finished", "call.answered")
-    ended = [entry for entry in entries if entry["kind"] in certain and not entry["cancelled"]]
-    finished = {(entry["iteration"], entry["tool_call_id"]) for entry in ended}
-    for entry in entries:
-        table.add_row(str(entry["position"]), entry["kind"], _told(entry, finished))
-    out.print(table)
+    asked = calls(path, found["run_id"])
+    if as_json:
+        print_json([{**found, "calls": asked}])
+        return
+    with paged() as out:
+        for told in _about(found):
+            out.print(told, soft_wrap=True)
+        if asked:
+            out.print()
+            out.print(aligned(_COLUMNS, [_cells(call) for call in asked]), soft_wrap=True)
+        out.print(f"\n`footprint timeline {found['run_id'][:16]}` lists everything it did.", style="dim")
 
 
-def _told(entry: Record, finished: set[tuple[int, str]]) -> str:
-    kind = entry["kind"]
-    if kind == "decision":
-        return _decision(entry)
-    tool = short(f"{entry['tool_name']} ({entry['tool_call_id']})", 140) if entry["tool_name"] else ""
-    if kind == "tool.intended":
-        doubt = "" if (entry["iteration"], entry["tool_call_id"]) in finished else "  [red]may have run[/]"
-        return f"{tool} {shown(entry['args'], 200)}{doubt}"
-    if kind == "tool.finished" and entry["cancelled"]:
-        return f"{tool} cancelled  [red]may have run[/]"
-    if kind == "tool.finished":
-        return f"{tool} {shown(entry['result'], 200)}"
-    if kind == "call.answered":
-        return f"{tool} {entry['status']}" + (f": {shown(entry['text'], 200)}" if entry["text"] else "")
-    parts = [tool, entry["outcome"] or "", shown(entry["text"], 200), short(entry["error_class"] or "")]
-    return " ".join(part for part in parts if part)
+def _about(run: RunRow) -> Iterator[str]:
+    yield f"run [bold]{short(run['run_id'])}[/], {short(run['agent'])}, [bold]{run['outcome']}[/]"
+    yield f"from {run['started_at']} to {run['ended_at'] or 'now'}, {counted(run['segments'], 'segment')}"
+    yield (
+        f"{counted(run['decisions'], 'decision')}: {counted(run['denials'], 'denial')}, "
+        f"{counted(run['asks'], 'question')} to a person"
+    )
+    if run["input_tokens"] is not None:
+        yield (
+            f"{counted(run['iterations'] or 0, 'model call')} of {short(run['model'])}, "
+            f"{run['input_tokens']} tokens read, {run['output_tokens']} written"
+        )
+    if run["question"] is not None:
+        yield f"message: {shown(run['question'], _WIDTH)}"
+    if run["text"] is not None:
+        yield f"answer: {shown(run['text'], _WIDTH)}"
 
 
-def _decision(entry: Record) -> str:
-    color = COLORS[entry["outcome"]]
-    line = f"{entry['moment']} {short(entry['middleware'], 40)} [{color}]{entry['outcome']}[/]"
-    if entry["changed"]:
-        return f"{line} [italic]{shown(entry['why'], 200)}[/]\n{difference(entry['before'], entry['after'])}"
-    return f"{line} [italic]{shown(entry['why'], 200)}[/]" if entry["why"] else line
+def _cells(call: CallRow) -> tuple[Text | str, ...]:
+    status = Text(call["status"] or "open", style=_COLORS.get(call["status"] or "", "yellow"))
+    if call["in_doubt"]:
+        status.append(", may have run", style="red")
+    values = [
+        line(plain.rendered(value), 120) for value in (call["args"], call["result"]) if value is not None
+    ]
+    return (
+        str(call["position"]),
+        line(call["tool_call_id"], 64),
+        line(call["tool_name"]),
+        status,
+        "" if call["duration_us"] is None else f"{call['duration_us'] / 1000:.1f}",
+        "  ".join(values),
+    )

@@ -7,24 +7,58 @@ import sys
 import click
 from rich.table import Table
 
-from footprint_observe.cli.output import console, db_option, one_line, short
-from footprint_observe.query.question import answer
+from footprint_observe.cli.options import db_option, json_option
+from footprint_observe.cli.output import one_line, paged, print_json, short
+from footprint_observe.query.sql import Answers, asked
+
+_TIMEOUT = 60.0
+
+
+def _parameters(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    parameters: dict[str, str] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not name or not equals:
+            raise click.BadParameter("give NAME=VALUE, for :NAME in the query.")
+        parameters[name] = value
+    return parameters
 
 
 @click.command()
 @click.argument("query")
 @db_option
-def sql(query: str, path: str) -> None:
+@json_option
+@click.option(
+    "-p", "parameters", multiple=True, metavar="NAME=VALUE", callback=_parameters, help="A value for :NAME."
+)
+@click.option(
+    "--timeout",
+    default=_TIMEOUT,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop the query after so long.",
+)
+def sql(*, query: str, path: str, as_json: bool, parameters: dict[str, str], timeout: float) -> None:
     """Ask QUERY of the ledger and print the rows; tab-separated when the output is no terminal.
 
-    Views: decisions, runs, tool_calls, model_calls, pauses, window_records.
+    Views: decisions, runs, tool_calls, model_calls, pauses, window_records, decisions_by_day. Values of -p
+    are text; `cast(:n as integer)` makes a number of one.
     """
-    columns, rows = answer(path, query)
-    if not sys.stdout.isatty():
-        for row in (columns, *rows):
-            click.echo("\t".join("" if cell is None else one_line(str(cell)) for cell in row))
-        return
-    table = Table(*(short(column, 60) for column in columns), pad_edge=False)
-    for row in rows:
+    with asked(path, query, parameters, timeout=timeout) as found:
+        if as_json:
+            print_json(dict(zip(found.columns, row, strict=True)) for row in found.rows)
+        elif sys.stdout.isatty():
+            _table(found)
+        else:
+            click.echo("\t".join(map(one_line, found.columns)))
+            for row in found.rows:
+                click.echo("\t".join("" if cell is None else one_line(str(cell)) for cell in row))
+
+
+def _table(found: Answers) -> None:
+    table = Table(*(short(column, 60) for column in found.columns), pad_edge=False)
+    for row in found.rows:
         table.add_row(*("" if cell is None else short(str(cell), 200) for cell in row))
-    console().print(table)
+    with paged() as out:
+        out.print(table)

@@ -1,53 +1,71 @@
-"""The calls of a run under one id, and what was decided about each."""
+"""The tool calls of one run: what ran, with what, and how each ended."""
 
 from __future__ import annotations
 
 import os
+from typing import TypedDict, cast
 
-from footprint_core.errors import LedgerError
-from footprint_observe.query.database import Record, ask
+from footprint_core.facts import ToolFinished, ToolIntended
+from footprint_core.facts.words import CallStatus
+from footprint_core.plain import Json
+from footprint_observe.query.database import query, reading
+from footprint_observe.query.rows import or_none, rows
+from footprint_observe.query.runs import meant
 
 _CALLS = """
-select * from tool_calls where run_id = :run_id and tool_call_id = :call_id order by position
+SELECT id, run_id, segment, position, recorded_at, iteration, tool_call_id, tool_name, tool_source,
+  status, executed, in_doubt, decided_by_rule, error_class, duration_us
+FROM tool_calls WHERE run_id = :run ORDER BY position
 """
-
-_DECIDED = """
-select * from decisions
-where run_id = :run_id and tool_call_id = :call_id and iteration = :iteration order by position
-"""
+_RAN = "f.run_id = :run AND f.kind IN ('tool.intended', 'tool.finished') ORDER BY f.position"
 
 
-class NoSuchCallError(LedgerError):
-    """A run has no call of that id."""
+class CallRow(TypedDict):
+    """A call, with the columns of the view `tool_calls`; see there and `WhyRow`."""
+
+    id: int
+    run_id: str
+    segment: int
+    position: int
+    recorded_at: str
+    iteration: int
+    tool_call_id: str
+    tool_name: str
+    tool_source: str | None
+    status: CallStatus | None
+    executed: bool
+    in_doubt: bool
+    decided_by_rule: str | None
+    error_class: str | None
+    duration_us: int | None
+    args: Json
+    result: Json
 
 
-def calls(path: str | os.PathLike[str], run_id: str, call_id: str) -> list[Record]:
-    """The calls of a run under an id, in order; more than one where the model used it again.
-
-    Raises:
-        NoSuchCallError: There is none.
-        LedgerOpenError: There is no ledger at that path, or it cannot be read.
-    """
-    found = ask(path, _CALLS, {"run_id": run_id, "call_id": call_id})
-    if not found:
-        raise NoSuchCallError("The run has no call of that id; `footprint show` lists its calls.")
-    return found
-
-
-def decided(path: str | os.PathLike[str], call: Record) -> list[Record]:
-    """The decisions about one of `calls`, in order.
-
-    Raises:
-        LedgerOpenError: There is no ledger at that path, or it cannot be read.
-    """
-    about = {"run_id": call["run_id"], "call_id": call["tool_call_id"], "iteration": call["iteration"]}
-    return ask(path, _DECIDED, about)
-
-
-def approved_args(decisions: list[Record]) -> str | None:
-    """The args a person approved, as JSON text, when a rule changed them behind the approval; else None.
+def calls(path: str | os.PathLike[str], run: str = "last") -> list[CallRow]:
+    """The calls the model asked for in a run, in order, whether they ran or not.
 
     Args:
-        decisions: The decisions about one call, in order.
+        path: The ledger file.
+        run: The run: its id, the beginning of one, or `last`.
+
+    Raises:
+        NoSuchRunError: No run is meant, or more than one.
+        LedgerError: There is no ledger at that path, or it cannot be read.
     """
-    return next((row["before"] for row in decisions if row["after_approval"]), None)
+    args: dict[tuple[int, str], Json] = {}
+    results: dict[tuple[int, str], Json] = {}
+    with reading(path) as db:
+        place = {"run": meant(db, run)}
+        found = list(query(db, _CALLS, place))
+        for row in rows(db, _RAN, place):
+            fact = row.entry.fact
+            if isinstance(fact, ToolIntended):
+                args.setdefault((fact.iteration, fact.call_id), or_none(fact.args))
+            elif isinstance(fact, ToolFinished):
+                results[fact.iteration, fact.call_id] = or_none(fact.result)
+    for one in found:
+        key = (one["iteration"], one["tool_call_id"])
+        one["executed"], one["in_doubt"] = bool(one["executed"]), bool(one["in_doubt"])
+        one["args"], one["result"] = args.get(key), results.get(key)
+    return cast("list[CallRow]", found)

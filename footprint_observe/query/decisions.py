@@ -3,39 +3,60 @@
 from __future__ import annotations
 
 import os
+from typing import Unpack
 
-from footprint_observe.query.database import Record, ask
+from sqlite_utils import Database
+
+from footprint_observe.query.database import last_id, reading
+from footprint_observe.query.filters import Filters, Wanted, stretches, wanted
+from footprint_observe.query.rows import DecisionRow, decision_record, rows
+from footprint_observe.query.runs import meant
+
+_NEWEST = 50
 
 
 def decisions(
     path: str | os.PathLike[str],
     *,
-    run_id: str | None = None,
-    rule: str | None = None,
-    outcome: str | None = None,
-    moment: str | None = None,
-    tool: str | None = None,
-    limit: int = 50,
-) -> list[Record]:
+    run: str | None = None,
+    limit: int | None = None,
+    **filters: Unpack[Filters],
+) -> list[DecisionRow]:
     """The newest decisions that match every filter, oldest of them first.
 
     Args:
         path: The ledger file.
-        run_id: Only this run; then from its beginning, and all of them.
-        rule: Only this rule.
-        outcome: Only allow, deny or ask.
-        moment: Only this moment.
-        tool: Only calls of this tool.
-        limit: At most so many, when no run is given.
+        run: Only this run: its id, the beginning of one, or `last`.
+        limit: At most so many; when absent all of a run, and 50 of a file.
+        filters: Which rows; see `Filters`.
 
     Raises:
-        LedgerOpenError: There is no ledger at that path, or it cannot be read.
+        QuestionError: A filter is none there is.
+        NoSuchRunError: No run is meant, or more than one.
+        LedgerError: There is no ledger at that path, or it cannot be read.
     """
-    given = {"run_id": run_id, "middleware": rule, "outcome": outcome, "moment": moment, "tool_name": tool}
-    wanted = {column: value for column, value in given.items() if value is not None}
-    where = " and ".join(f"{column} = :{column}" for column in wanted) or "1"
-    if run_id is not None:
-        # Positions follow the index over a run; ids of one run ascend with them.
-        return ask(path, f"select * from decisions where {where} order by position", wanted)  # noqa: S608 - columns are ours
-    newest = f"select * from decisions where {where} order by id desc limit :limit"  # noqa: S608 - columns are ours
-    return ask(path, newest, {**wanted, "limit": limit})[::-1]
+    asked = wanted(filters)
+    with reading(path) as db:
+        if run is not None:
+            found = _of_run(db, meant(db, run), asked, -1 if limit is None else limit)
+        else:
+            found = _newest(db, asked, _NEWEST if limit is None else limit)
+    return found[::-1]
+
+
+def _of_run(db: Database, run_id: str, asked: Wanted, limit: int) -> list[DecisionRow]:
+    condition = asked.sql("f.run_id = :run", "f.kind = 'decision'")
+    values = {**asked.values, "run": run_id, "limit": limit}
+    found = rows(db, f"{condition} ORDER BY f.position DESC LIMIT :limit", values)
+    return [decision_record(row) for row in found]
+
+
+def _newest(db: Database, asked: Wanted, limit: int) -> list[DecisionRow]:
+    found: list[DecisionRow] = []
+    condition = asked.sql("f.id > :after", "f.id <= :last", "f.kind = 'decision'")
+    for after, last in stretches(db, asked, last_id(db)):
+        values = {**asked.values, "after": after, "last": last, "limit": limit - len(found)}
+        found += map(decision_record, rows(db, f"{condition} order by f.id desc limit :limit", values))
+        if len(found) == limit:
+            break
+    return found

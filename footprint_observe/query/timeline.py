@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import os
+from typing import Unpack
 
-from footprint_observe.query.database import Record, ask
-
-_TIMELINE = """
-select
-  f.position, f.segment, f.kind, f.recorded_us, f.iteration, f.moment, f.middleware, f.outcome, f.changed,
-  f.tool_name, f.tool_call_id, f.status, f.answer, f.error_class, f.duration_us,
-  ifnull(json_extract(f.extra, '$.cancelled'), 0) as cancelled,
-  (select v.json from vals v where v.fact_id = f.id and v.field = 'why') as why,
-  (select v.json from vals v where v.fact_id = f.id and v.field = 'before') as before,
-  (select v.json from vals v where v.fact_id = f.id and v.field = 'after') as after,
-  (select v.json from vals v where v.fact_id = f.id and v.field = 'text') as text,
-  (select v.json from vals v where v.fact_id = f.id and v.field = 'args') as args,
-  (select v.json from vals v where v.fact_id = f.id and v.field = 'result') as result
-from facts f where f.run_id = :run_id order by f.position
-"""
+from footprint_observe.query.database import Record, reading
+from footprint_observe.query.filters import Filters, wanted
+from footprint_observe.query.rows import entry_record, rows
+from footprint_observe.query.runs import meant
 
 
-def timeline(path: str | os.PathLike[str], run_id: str) -> list[Record]:
-    """The entries of a run with the values people read first, as JSON text.
+def timeline(path: str | os.PathLike[str], run: str = "last", **filters: Unpack[Filters]) -> list[Record]:
+    """The entries of a run, in order.
+
+    A record has the entry's place (`id`, `run_id`, `segment`, `position`, `recorded_at`), its `kind`, and
+    the fields of that kind (see `footprint_core.facts`); a field that does not apply is absent.
+
+    Args:
+        path: The ledger file.
+        run: The run: its id, the beginning of one, or `last`.
+        filters: Which entries; see `Filters`.
 
     Raises:
-        LedgerOpenError: There is no ledger at that path, or it cannot be read.
+        QuestionError: A filter is none there is.
+        NoSuchRunError: No run is meant, or more than one.
+        LedgerError: There is no ledger at that path, or it cannot be read.
     """
-    return ask(path, _TIMELINE, {"run_id": run_id})
+    asked = wanted(filters)
+    with reading(path) as db:
+        condition = asked.sql("f.run_id = :run")
+        values = {**asked.values, "run": meant(db, run)}
+        return [entry_record(row) for row in rows(db, f"{condition} ORDER BY f.position", values)]

@@ -2,64 +2,76 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from typing import Any, NoReturn, cast
+from collections.abc import Iterable
+from typing import cast
 
 import msgspec
 
 from footprint_core.facts import Fact
 from footprint_core.ledger import FAILED, REDACTED, Marks, masked_fields
-from footprint_core.messages import ToolCall
+from footprint_core.messages import TOOL_NAME, ToolCall
 from footprint_core.plain import Json
-from footprint_observe.redaction.detect import Detector
-from footprint_observe.redaction.paths import MATCHED, Left, behind, within
+from footprint_observe.redaction import nested
+from footprint_observe.redaction.compiled import NAMED, PLACED, Compiled, Hits, only_keys
+from footprint_observe.redaction.ranked import NEVER, Ranked, deeper, matched, within
+from footprint_observe.redaction.spans import Span, apart, spans
+from footprint_observe.redaction.strategies import place_of, replaced
 
-_SHORTEST = 8
+INVALID = "(invalid)"
+"""What stands for a name that no tool can have; events say it so, too."""
+
 _MAX_DEPTH = 150
-_encode = msgspec.json.Encoder().encode
-_OPENS_JSON = frozenset("{[ \t\r\n")
-_MASKED_JSON = f'"{REDACTED}"'
+_PASSES = 4
+_DROPPED = object()
+_PLAIN = frozenset({bool, type(None)})
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """What is masked.
-
-    Attributes:
-        names: Whether a key names something to mask, whatever stands under it.
-        name_hints: Texts of which every such key holds one, when it is ASCII and in lower case.
-        detectors: What is masked inside a text.
-        fields: The paths of what is masked whatever it is.
-        shortest: Characters of the shortest text a detector can find something in.
-    """
-
-    names: Callable[[str], bool]
-    name_hints: tuple[str, ...]
-    detectors: tuple[Detector, ...]
-    fields: Left = ()
-    shortest: int = _SHORTEST
-
-
-def redacted(fact: Fact, rules: Rules) -> tuple[Fact, Marks]:
-    """The fact without what the rules mask, and the marks; the fact itself when nothing matched."""
+def redacted(fact: Fact, policy: Compiled) -> tuple[Fact, Marks]:
+    """The fact without what the policy takes out, and the marks; the fact itself when nothing matched."""
     walk: _Walk | None = None
     changed: dict[str, Json] = {}
     for name in masked_fields(fact):
         value = getattr(fact, name)
         if not _is_there(value):
             continue
-        walk = walk or _Walk(rules)
+        walk = walk or _Walk(policy, fact)
         try:
             kept = walk.field(name, value)
         except Exception:  # noqa: BLE001 - what could not be looked through is not kept
             # The calls of a reply stay calls, so that the row can still be read back.
             kept = () if name == "calls" else REDACTED
-            walk.marks[name] = FAILED
+            walk.marks[name, FAILED] = None
         if kept is not value:
             changed[name] = kept
-    if walk is None or not changed:
-        return fact, ()
-    return msgspec.structs.replace(fact, **changed), tuple(walk.marks.items())
+    marks = () if walk is None or not changed else tuple(walk.marks)
+    tool: str | None = getattr(fact, "tool_name", None)
+    if tool is not None and (kept_name := _tool_name(tool, policy)) is not tool:
+        changed["tool_name"] = kept_name
+        marks += (("tool_name", "mask"),)
+    return (msgspec.structs.replace(fact, **changed), marks) if changed else (fact, ())
+
+
+def _tool_name(name: str, policy: Compiled) -> str:
+    """A tool's name as it may be kept: a model can make one up, and say anything in it."""
+    kept = policy.tool_names.get(name)
+    if kept is None:
+        found = spans(name, policy.look_at(name), policy, NEVER)
+        if any(policy.strategies[span.rank] != "keep" for span in found):
+            kept = REDACTED
+        else:
+            kept = name if TOOL_NAME.fullmatch(name) else INVALID
+        policy.remember_tool_name(name, kept)
+    return name if kept == name else kept
+
+
+def removed(fact: Fact, fields: Iterable[str], policy: Compiled) -> tuple[tuple[str, Json], ...]:
+    """Call and value of everything that rules about places and names take out of some fields of a fact."""
+    walk = _Walk(policy, fact)
+    for name in fields:
+        value = getattr(fact, name)
+        if _is_there(value):
+            walk.field(name, value)
+    return tuple(walk.removed)
 
 
 def _is_there(value: Json) -> bool:
@@ -69,32 +81,35 @@ def _is_there(value: Json) -> bool:
 class _Walk:
     """One walk over the values of one fact, and the marks it leaves by path."""
 
-    __slots__ = ("_rules", "_shortest", "marks")
+    __slots__ = ("_call_id", "_hits", "_kind", "_policy", "marks", "removed")
 
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
-        self._shortest = rules.shortest
-        self.marks: dict[str, str] = {}
+    def __init__(self, policy: Compiled, fact: Fact) -> None:
+        self._policy = policy
+        self._kind = str(fact.__struct_config__.tag)
+        self._call_id: str = getattr(fact, "call_id", None) or ""
+        self._hits: Hits | None = None
+        self.marks: dict[tuple[str, str], None] = {}
+        self.removed: list[tuple[str, Json]] = []
 
     def field(self, name: str, value: Json) -> Json:
         """One value of a fact as it may be kept; the same object when nothing in it matched."""
-        fields = self._rules.fields
-        left = behind(fields, name) if fields else ()
-        if MATCHED in left:
-            # The calls of a reply stay calls, so that the row can still be read back.
-            masked = self._mask(name)
-            return () if name == "calls" else masked
-        held = left or (fields and name == "calls" and behind(fields, "args"))
-        return value if not held and self.is_plain(value) else self.value(value, name, 0, left)
+        policy = self._policy
+        fields = policy.fields
+        left = deeper(fields, name) if fields else ()
+        rank = matched(left)
+        if rank != NEVER and policy.strategies[rank] != "keep":
+            return self._calls(value, rank) if name == "calls" else self._taken(value, name, rank)
+        self._hits = hits = policy.look(value)
+        # What a path says of the args that run is meant of the args the model asked for, too.
+        of_args = deeper(fields, "args") if fields and name == "calls" else ()
+        unseen = hits is not None and policy.seen_by_key and PLACED not in hits
+        if unseen and matched(of_args) == NEVER:
+            left = of_args = ()
+        if not left and not of_args and hits is not None and not hits:
+            return value
+        return self._value(value, name, 0, left, rank)
 
-    def is_plain(self, value: Json) -> bool:
-        """Whether nothing in an object or array can match, by one look at its JSON text.
-
-        Most values are, and a look costs a tenth of the walk.
-        """
-        return type(value) is not str and not self._may_hold(_encode(value).decode())
-
-    def value(self, value: Json, path: str, depth: int, left: Left = ()) -> Json:
+    def _value(self, value: Json, path: str, depth: int, left: Ranked, limit: int) -> Json:
         """The value as it may be kept; the same object when nothing in it matched.
 
         Args:
@@ -102,151 +117,216 @@ class _Walk:
             path: Where it stands.
             depth: How deep that is.
             left: What is left of the paths that could match in it.
+            limit: The rank of the rule that keeps it, from which on none applies.
         """
         kind = cast("type[object]", type(value))
         if kind is str:
-            return value if len(value) < self._shortest and not left else self._text(value, path, depth, left)
+            short = len(value) < self._policy.shortest and not left
+            return value if short else self._text(value, path, depth, left, limit)
         if kind is dict:
-            return self._dict(cast("dict[str, Json]", value), path, depth, left)
+            return self._dict(cast("dict[str, Json]", value), path, depth, left, limit)
         if kind is list or kind is tuple:
-            return self._sequence(cast("list[Json] | tuple[Json, ...]", value), path, depth, left)
+            return self._sequence(cast("list[Json] | tuple[Json, ...]", value), path, depth, left, limit)
+        if kind is int or kind is float:
+            return self._number(value, path, limit)
         if kind is ToolCall:
-            return self._call(cast("ToolCall", value), path, depth, left)
+            return self._call(cast("ToolCall", value), path, depth, left, limit)
         return value
 
-    def _mask(self, path: str) -> str:
-        self.marks[path] = "mask"
+    def _taken(self, value: Json, path: str, rank: int, *, named: bool = True) -> str:
+        """What takes the place of a value."""
+        strategy = self._policy.strategies[rank]
+        if strategy == "keep":
+            raise TypeError("What is kept is not taken.")
+        self.marks[path, strategy] = None
+        if named:
+            self.removed.append((self._call_id, value))
+        return replaced(value, strategy, place_of(self._kind, path), self._policy.keys)
+
+    def _masked(self, path: str, value: Json) -> str:
+        """A value that cannot be looked through."""
+        self.marks[path, "mask"] = None
+        self.removed.append((self._call_id, value))
         return REDACTED
 
-    def _dict(self, value: dict[str, Json], path: str, depth: int, left: Left) -> Json:
+    def _dict(self, value: dict[str, Json], path: str, depth: int, left: Ranked, limit: int) -> Json:
         if depth > _MAX_DEPTH:
-            return self._mask(path)
-        names = self._rules.names
+            return self._masked(path, value)
+        policy = self._policy
+        plain_keys = self._hits is not None and only_keys(self._hits)
         out: dict[str, Json] = {}
         changed = False
         for key, item in value.items():
-            name = key if len(key) < self._shortest else self._detect(key, path)
-            below = behind(left, key) if left else left
-            if MATCHED in below or (item is not None and names(key)):
-                kept: Json = self._mask(f"{path}.{name}")
-            else:
-                kept = self.value(item, f"{path}.{name}", depth + 1, below)
+            name = key if plain_keys or len(key) < policy.shortest else self._spanned(key, path, limit)
             if name is not key:
                 # Two keys that were masked stay two.
                 while name in out or name in value:
                     name += "'"
                 changed = True
+            below = deeper(left, key) if left else left
+            # Behind a token that was glued to it, a key shows its name.
+            rank = NEVER if item is None else min(policy.rank_of(key), policy.rank_of(name))
+            if below:
+                rank = min(rank, matched(below))
+            elif rank == NEVER and type(item) in _PLAIN:
+                out[name] = item
+                continue
+            kept = self._at(item, f"{path}.{name}", depth + 1, below, limit, rank)
             changed = changed or kept is not item
-            out[name] = kept
+            if kept is not _DROPPED:
+                out[name] = kept
         return out if changed else value
 
-    def _sequence(self, value: list[Json] | tuple[Json, ...], path: str, depth: int, left: Left) -> Json:
+    def _at(self, value: Json, path: str, depth: int, left: Ranked, limit: int, rank: int) -> Json:
+        """A value about which the rule of a rank decides, if it applies; `_DROPPED` for one that goes."""
+        if rank >= limit:
+            return self._value(value, path, depth, left, limit)
+        strategy = self._policy.strategies[rank]
+        if strategy == "keep":
+            return self._value(value, path, depth, left, rank)
+        taken = self._taken(value, path, rank)
+        return _DROPPED if strategy == "drop" else taken
+
+    def _sequence(
+        self, value: list[Json] | tuple[Json, ...], path: str, depth: int, left: Ranked, limit: int
+    ) -> Json:
         if depth > _MAX_DEPTH:
-            return self._mask(path)
+            return self._masked(path, value)
         kept = [
-            self._item(item, f"{path}.{at}", depth + 1, within(left, at)) for at, item in enumerate(value)
+            self._item(item, f"{path}.{at}", depth + 1, within(left, at), limit)
+            for at, item in enumerate(value)
         ]
         if all(new is old for new, old in zip(kept, value, strict=True)):
             return value
         return kept if isinstance(value, list) else tuple(kept)
 
-    def _item(self, item: Json, path: str, depth: int, left: Left) -> Json:
-        return self._mask(path) if MATCHED in left else self.value(item, path, depth, left)
+    def _item(self, item: Json, path: str, depth: int, left: Ranked, limit: int) -> Json:
+        kept = self._at(item, path, depth, left, limit, matched(left))
+        # The others keep their places.
+        return REDACTED if kept is _DROPPED else kept
 
-    def _call(self, call: ToolCall, path: str, depth: int, left: Left) -> ToolCall:
+    def _number(self, value: float, path: str, limit: int) -> Json:
+        """A number that is all of what a detector finds, a card number for example."""
+        hits = self._hits
+        if hits is not None and max(hits, default=NAMED) < 0:
+            return value
+        text = nested.written_json(value)
+        for rank, detector in self._policy.detectors:
+            if rank < limit and (hits is None or rank in hits) and (0, len(text)) in detector.found(text):
+                keeps = self._policy.strategies[rank] == "keep"
+                return value if keeps else self._taken(value, path, rank, named=False)
+        return value
+
+    def _calls(self, value: Json, rank: int) -> Json:
+        """All calls of a reply; they stay calls, so that the row can still be read back."""
+        for call in cast("tuple[ToolCall, ...]", value):
+            self.removed.append((call.id, call.args_json))
+        self.marks["calls", "drop" if self._policy.strategies[rank] == "drop" else "mask"] = None
+        return ()
+
+    def _call(self, call: ToolCall, path: str, depth: int, left: Ranked, limit: int) -> ToolCall:
         # The id stays: it is in the ledger's own columns too, and what joins a call to its rows.
-        name = self.value(call.name, f"{path}.name", depth)
-        repeats = self.value(call.repeats, f"{path}.repeats", depth)
-        # What a path says of the args that run is meant of the args the model asked for, too.
-        fields = self._rules.fields
-        below = (*behind(left, "args"), *behind(fields, "args")) if fields else ()
-        args = self._args(call.args_json, f"{path}.args", depth, below)
+        self._call_id = call.id
+        name = self._value(call.name, f"{path}.name", depth, (), limit)
+        repeats = self._value(call.repeats, f"{path}.repeats", depth, (), limit)
+        fields = self._policy.fields
+        below = tuple(dict.fromkeys((*deeper(left, "args"), *deeper(fields, "args")))) if fields else ()
+        args = self._args(call.args_json, f"{path}.args", depth, below, limit)
         if name is call.name and repeats is call.repeats and args is call.args_json:
             return call
         return msgspec.structs.replace(call, name=name, repeats=repeats, args_json=args)
 
-    def _args(self, text: str, path: str, depth: int, left: Left) -> str:
-        if MATCHED in left or ((left or self._may_hold(text)) and not _is_clear(text)):
+    def _args(self, text: str, path: str, depth: int, left: Ranked, limit: int) -> str:
+        rank = matched(left)
+        if rank < limit and self._policy.strategies[rank] != "keep":
+            value = nested.parsed_json(text) if nested.is_clear_json(text) else text
+            return nested.written_json(self._taken(value, path, rank))
+        hits = self._policy.look_at(text) if self._hits is None else self._hits
+        if not left and not hits:
+            return text
+        value = nested.parsed_json(text)
+        if value is nested.NO_JSON or value is nested.TANGLED:
             # Arguments a model broke off: nobody can say where the value of a key ends.
-            self._mask(path)
-            return _MASKED_JSON
-        return text if len(text) < self._shortest and not left else self._text(text, path, depth, left)
+            if not left and not self._policy.look_at(text):
+                return text
+            return nested.written_json(self._masked(path, text))
+        kept = self._value(value, path, depth + 1, left, min(rank, limit))
+        return text if kept is value else nested.written_json(kept)
 
-    def _text(self, text: str, path: str, depth: int, left: Left) -> str:
-        opens = text[:1] in _OPENS_JSON and text.lstrip()[:1] in {"{", "["}
-        if opens and (left or self._may_hold(text)):
-            text = self._nested(text, path, depth, left)
-        return self._detect(text, path)
+    def _text(self, text: str, path: str, depth: int, left: Ranked, limit: int) -> str:
+        hits = self._policy.look_at(text) if self._hits is None else self._hits
+        if not left and (not hits or (only_keys(hits) and ":" not in text and "=" not in text)):
+            return text
+        if depth > _MAX_DEPTH:
+            return self._masked(path, text)
+        if nested.opens_json(text):
+            value = nested.parsed_json(text)
+            if value is nested.TANGLED:
+                return self._masked(path, text)
+            if value is not nested.NO_JSON:
+                kept = self._value(value, path, depth + 1, left, limit)
+                return text if kept is value else nested.written_json(kept)
+        found = spans(text, hits, self._policy, limit)
+        for start, stop, value in nested.fragments(text):
+            if value is nested.TANGLED:
+                return self._masked(path, text)
+            kept = self._value(value, path, depth + 1, left, limit)
+            found.append(_fragment(text, start, stop, kept if kept is not value else None))
+        changed = self._without(text, found, path)
+        return text if changed is text else self._again(changed, path, limit)
 
-    def _detect(self, text: str, path: str) -> str:
-        for detector in self._rules.detectors:
-            for hint in detector.hints:
-                if hint in text:
-                    kept = detector.pattern.sub(REDACTED, text)
-                    if kept != text:
-                        self._mask(path)
-                        text = kept
-                    break
+    def _again(self, text: str, path: str, limit: int) -> str:
+        """A text that was changed, without what can be found in it only now.
+
+        A word begins where one was taken out, and a number ends there.
+        """
+        for _ in range(_PASSES):
+            found = spans(text, self._policy.look_at(text), self._policy, limit)
+            for start, stop, value in nested.fragments(text):
+                if value is nested.TANGLED:
+                    return self._masked(path, text)
+                found.append(_fragment(text, start, stop, None))
+            kept = self._without(text, found, path)
+            if kept is text:
+                break
+            text = kept
         return text
 
-    def _may_hold(self, text: str) -> bool:
-        """Whether anything in a JSON text could be masked; escapes and other alphabets could hide it."""
-        if "\\u" in text or not text.isascii():
-            return True
-        lower = text.lower()
-        if any(hint in lower for hint in self._rules.name_hints):
-            return True
-        return any(hint in text for detector in self._rules.detectors for hint in detector.hints)
+    def _spanned(self, key: str, path: str, limit: int) -> str:
+        hits = self._policy.look_at(key) if self._hits is None else self._hits
+        if not hits:
+            return key
+        kept = self._without(key, spans(key, hits, self._policy, limit), path)
+        return key if kept is key else self._again(kept, path, limit)
 
-    def _nested(self, text: str, path: str, depth: int, left: Left) -> str:
-        if depth > _MAX_DEPTH:
-            return self._mask(path)
-        try:
-            value = _parsed(text)
-        except (_TwiceError, RecursionError):
-            return self._mask(path)
-        if value is _NO_JSON:
+    def _without(self, text: str, found: list[Span], path: str) -> str:
+        """The text with what takes the place of the spans."""
+        if not found:
             return text
-        kept = self.value(value, path, depth + 1, left)
-        if kept is value:
-            return text
-        written = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
-        try:
-            written.encode()
-        except UnicodeEncodeError:
-            # The text had an escaped lone surrogate, which only an escape can hold.
-            return json.dumps(kept, separators=(",", ":"))
-        return written
+        parts: list[str] = []
+        done = 0
+        for span in apart(found):
+            here = text[span.start : span.stop]
+            part = self._part(here, span, path)
+            # A token inside a header, each found by a rule of its own, is one mask.
+            merged = part == REDACTED and span.start == done and parts[-1:] == [REDACTED]
+            parts += () if merged else (text[done : span.start], part) if done < span.start else (part,)
+            done = span.stop
+        parts.append(text[done:])
+        kept = "".join(parts)
+        return text if kept == text else kept
+
+    def _part(self, here: str, span: Span, path: str) -> str:
+        if span.instead is not None:
+            return span.instead
+        strategy = self._policy.strategies[span.rank]
+        if strategy == "keep":
+            return here
+        taken = self._taken(here, path, span.rank, named=span.named)
+        return "" if strategy == "drop" else taken
 
 
-class _TwiceError(Exception):
-    """An object has a key twice, so decoding it would overlook a value."""
-
-
-_NO_JSON = object()
-
-
-def _parsed(text: str) -> Json:
-    """The decoded text, or `_NO_JSON`."""
-    try:
-        return json.loads(text, object_pairs_hook=_once)
-    except ValueError:
-        return _NO_JSON
-
-
-def _is_clear(text: str) -> bool:
-    try:
-        return _parsed(text) is not _NO_JSON
-    except (_TwiceError, RecursionError):
-        return False
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out = dict(pairs)
-    if len(out) != len(pairs):
-        _twice()
-    return out
-
-
-def _twice() -> NoReturn:
-    raise _TwiceError
+def _fragment(text: str, start: int, stop: int, changed: Json | None) -> Span:
+    """The JSON inside a text that is more than JSON, with what takes its place; None where it stays."""
+    instead = text[start:stop] if changed is None else nested.written_json(changed)
+    return Span(start=start, stop=stop, rank=NEVER, instead=instead)

@@ -1,4 +1,4 @@
-"""Which keys name a credential: `apiKey`, `X-Api-Key` and `db.password` do, `max_tokens` does not.
+"""Keys by their words: `apiKey`, `X-Api-Key` and `db.password` name a credential, `max_tokens` does not.
 
 A key is taken apart at everything that is no letter and no digit, at camelCase and between letters and
 digits, and its words are compared without regard to case.
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
-
-HINTS = ("pass", "pwd", "secret", "token", "key", "auth", "cred", "cookie", "jwt")
-"""Every key that names a credential holds one of these when it is ASCII and in lower case."""
 
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -46,6 +44,22 @@ _COUNTED = frozenset({
 _STILL_TOKEN = frozenset({"value", "secret", "key", "hash", "string", "text", "id"})
 
 
+_BETWEEN = "[^a-z]*"
+
+
+CREDENTIAL_HINT = "|".join((
+    "pwd|secret|token|jwt|authorization|authkey|credential|cookie",
+    f"pass{_BETWEEN}(?:word|wd|phrase|code)",
+    f"(?:{'|'.join(sorted(_KEYS))}){_BETWEEN}key",
+))  # fmt: skip
+"""A pattern without regard to case, which every key that names a credential holds when it is ASCII."""
+
+
+def hint_of(words: Sequence[str]) -> str:
+    """A pattern without regard to case, which every ASCII key holds that these words name."""
+    return _BETWEEN.join(re.escape(word) for word in words)
+
+
 def names_credential(key: str) -> bool:
     """Whether what stands under a key is a credential."""
     # A key can be as long as a model likes, and what is cached stays in memory.
@@ -53,7 +67,7 @@ def names_credential(key: str) -> bool:
 
 
 def _names_credential(key: str) -> bool:
-    words = [word for word in _split(key) if not word.isdigit()]
+    words = words_of(key)
     if not words:
         return False
     if words[-1] in _AT_THE_END:
@@ -70,11 +84,20 @@ def _names_credential(key: str) -> bool:
     return False
 
 
-def _split(key: str) -> list[str]:
+def words_of(key: str) -> list[str]:
+    """The words of a key in small letters, its numbers left out: `["date", "of", "birth"]`."""
     if not key.isascii():
         # Forms that only look different, and characters that cannot be seen, do not hide a name.
         key = "".join(c for c in unicodedata.normalize("NFKC", key) if unicodedata.category(c) != "Cf")
-    return _WORDS.findall(_CAMEL.sub("_", key).casefold())
+    return [word for word in _WORDS.findall(_CAMEL.sub("_", key).casefold()) if not word.isdigit()]
+
+
+def names(words: list[str], wanted: Sequence[str]) -> bool:
+    """Whether the words of a key hold the wanted ones, one behind the other or written as one."""
+    if "".join(wanted) in words:
+        return True
+    length = len(wanted)
+    return any(words[at : at + length] == list(wanted) for at in range(len(words) - length + 1))
 
 
 _cached = lru_cache(maxsize=4096)(_names_credential)

@@ -6,9 +6,10 @@ number of them. The items of an array need no step of their own, and can be give
 
 from __future__ import annotations
 
-from typing import TypeAlias, cast
+from typing import TypeAlias, cast, get_args
 
 from footprint_core.errors import BuilderError
+from footprint_core.facts import Fact, PauseOpened
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -18,17 +19,31 @@ Left: TypeAlias = tuple[Path, ...]
 MATCHED: Path = ()
 """What is left of a path that matched."""
 
+VALUES: frozenset[str] = frozenset(
+    # The salt and digest of a pause are our own.
+    name
+    for cls in get_args(Fact)
+    if cls is not PauseOpened
+    for name in cls.values
+)
+"""The names of all values of all facts: what a path can begin with."""
+
 
 def parsed(path: object) -> Path:
     """A path as its steps.
 
     Raises:
-        BuilderError: It is no text, or has a step that is empty.
+        BuilderError: It is no text, has a step that is empty, or begins with no name of a value.
     """
     if not isinstance(path, str) or not all(step.strip() for step in path.split(".")):
         raise BuilderError(
             "A field of a redaction policy is a text of keys joined by dots, like 'before.customer.ssn'; "
             "write each so."
+        )
+    if path.partition(".")[0] not in VALUES | {"*", "**"}:
+        raise BuilderError(
+            f"A field of a redaction policy begins with the name of a value, '*' or '**'; the values are "
+            f"{', '.join(sorted(VALUES))}."
         )
     steps: list[str] = []
     for step in path.split("."):
@@ -49,19 +64,18 @@ def behind(left: Left, key: str) -> Left:
     return tuple(dict.fromkeys(found))
 
 
-def within(left: Left, index: int) -> Left:
-    """What is left at an item of an array, which a path may leave out."""
-    return tuple(dict.fromkeys((*left, *behind(left, str(index))))) if left else left
-
-
-def paths(fields: object) -> Left:
+def paths(fields: object, argument: str = "fields") -> Left:
     """The fields of a policy.
+
+    Args:
+        fields: The paths as texts.
+        argument: What they were given as.
 
     Raises:
         BuilderError: They are no list or tuple of paths.
     """
     if not isinstance(fields, list | tuple):
         raise BuilderError(
-            f"Redaction.of(fields=...) takes a list, not {type(fields).__name__}; put it in brackets."
+            f"Redaction.of({argument}=...) takes a list, not {type(fields).__name__}; put it in brackets."
         )
     return tuple(parsed(field) for field in cast("list[object] | tuple[object, ...]", fields))

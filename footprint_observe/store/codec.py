@@ -13,10 +13,12 @@ from typing import Any, get_args
 import msgspec
 
 from footprint_core import plain
+from footprint_core.errors import LedgerReadError
 from footprint_core.facts import Decided, Fact, ModelReplied
-from footprint_core.ledger import Marks
+from footprint_core.ledger import ERASED, Entry, Marks
 from footprint_core.messages import ToolCall
 from footprint_core.moments import LOOP_MOMENTS, LoopMoment
+from footprint_observe.store.disclosures import Kept, field_of, put_back
 from footprint_observe.store.hashing import Columns, value_prefix
 from footprint_observe.store.schema import HASHED_COLUMNS
 
@@ -37,6 +39,7 @@ _FLAGS = frozenset({"changed", "shadow", "after_approval"})
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_decode_commitments = msgspec.json.Decoder(dict[str, str]).decode
 _decode_marks = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
 
 
@@ -151,27 +154,47 @@ def columns_of(
         for at in plan.flags:
             mixed[at] = int(mixed[at])
         own = tuple(mixed)
-    if isinstance(fact, Decided):
+    # Exactly: isinstance asks the metaclass of a struct, which costs several times as much, at every row.
+    if type(fact) is Decided:
         own += _SPELLINGS[fact.moment]
     shared = (position, recorded_us, extra_of(plan, fact), redacted, commitments, plan.kind)
     return plan.arrange((None, *place, *shared, *own))
 
 
-def fact_of(row: Mapping[str, Any], vals: Mapping[str, str]) -> Fact:
-    """The fact a row was made from.
+def entry_of(row: Mapping[str, Any], vals: Mapping[str, str]) -> Entry:
+    """The entry a row was made from, marked with what was taken out of it, before it was kept or since.
 
     Args:
         row: The row's columns by name.
-        vals: The JSON of its values by field; a field that is absent was absent or is erased.
+        vals: The JSON of its values by field or path; one the row commits to and that is absent is erased.
 
     Raises:
-        ValueError: The row is none this release knows.
+        LedgerReadError: The row is none this release knows, or was damaged.
     """
     plan = _BY_KIND.get(row["kind"])
     if plan is None:
-        raise ValueError(
-            "The row is of a kind this release does not know; read it with the release that wrote it."
+        raise LedgerReadError(
+            f"The row {row['id']} is of a kind this release does not know; read the file with the release "
+            "that wrote it."
         )
+    try:
+        marks = (*_marks_of(row["redacted"]), *_erased(row["commitments"], vals))
+        fact = _fact_of(plan, row, vals)
+        return Entry(position=row["position"], time=row["recorded_us"], fact=fact, marks=marks)
+    except (ValueError, TypeError, RecursionError):
+        pass
+    # Raised out here: what was caught may quote a value.
+    raise unreadable(row["id"])
+
+
+def unreadable(row_id: int) -> LedgerReadError:
+    """A row was damaged."""
+    return LedgerReadError(
+        f"The row {row_id} cannot be read as it stands in the file; look at it with `footprint verify`."
+    )
+
+
+def _fact_of(plan: Plan, row: Mapping[str, Any], vals: Mapping[str, str]) -> Fact:
     fields: dict[str, Any] = {"kind": plan.kind}
     for name, column in plan.own:
         value = row[column]
@@ -179,14 +202,36 @@ def fact_of(row: Mapping[str, Any], vals: Mapping[str, str]) -> Fact:
             fields[name] = bool(value) if column in _FLAGS else value
     if row["extra"] is not None:
         fields.update(_decode(row["extra"]))
+    kept = kept_of(row["commitments"], vals)
     for field in plan.values:
-        if field.name in vals:
-            fields[field.name] = _value(plan, field.name, vals[field.name])
+        name = field.name
+        if name in vals:
+            value = _decode(vals[name])
+            if name in kept:
+                value = put_back(name, value, kept[name])
+            fields[name] = _value(plan, name, value)
     return msgspec.convert(fields, plan.cls)
 
 
-def marks_of(redacted: str | None) -> Marks:
-    """The marks of a row's `redacted` column."""
+def kept_of(commitments: str | None, vals: Mapping[str, str]) -> Mapping[str, Mapping[str, Kept]]:
+    """What a row commits to under a path, by the field it was cut out of."""
+    # No field has a dot in its name and no commitment has one, so most rows are told by one look.
+    if commitments is None or "." not in commitments:
+        return {}
+    found: dict[str, dict[str, Kept]] = {}
+    for path, digest in _decode_commitments(commitments).items():
+        if "." in path:
+            found.setdefault(field_of(path), {})[path] = Kept(digest=digest, json=vals.get(path))
+    return found
+
+
+def _erased(commitments: str | None, vals: Mapping[str, str]) -> Marks:
+    if commitments is None:
+        return ()
+    return tuple((field, ERASED) for field in _decode_commitments(commitments) if field not in vals)
+
+
+def _marks_of(redacted: str | None) -> Marks:
     return () if redacted is None else _decode_marks(redacted)
 
 
@@ -195,8 +240,7 @@ def marks_text(marks: Marks) -> str | None:
     return _encode(marks).decode() if marks else None
 
 
-def _value(plan: Plan, name: str, text: str) -> plain.Json:
-    value = _decode(text)
+def _value(plan: Plan, name: str, value: plain.Json) -> plain.Json:
     if plan.cls is ModelReplied and name == "calls" and type(value) is list:
         # The field's type admits any JSON, for a redactor may replace it, so `convert` leaves it as it is.
         return msgspec.convert(value, tuple[ToolCall, ...])

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from footprint_core.errors import LedgerOpenError
-from footprint_observe.store import schema
+from footprint_observe.store import migrations, schema
 from footprint_observe.store.failures import is_busy
 from footprint_observe.store.log import LOG_BYTES, free_bytes, grow_log, log_of
+from footprint_observe.store.mounts import network_of
 
 Durability: TypeAlias = Literal["power", "process"]
 """What an append survives: a loss of power, or only the end of the process."""
@@ -44,7 +45,9 @@ def resolve(path: str | os.PathLike[str]) -> Path:
     return Path(text).absolute()
 
 
-def open_writer(path: Path, *, durability: Durability, busy_timeout: float) -> sqlite3.Connection:
+def open_writer(
+    path: Path, *, durability: Durability, busy_timeout: float, network: bool = False
+) -> sqlite3.Connection:
     """A connection that appends; the file is made when there is none.
 
     It does not wait for locks: its busy timeout is 0, and who wants to wait sets another for a while.
@@ -53,11 +56,14 @@ def open_writer(path: Path, *, durability: Durability, busy_timeout: float) -> s
         path: The file.
         durability: What a commit survives.
         busy_timeout: Seconds to wait for another process while opening.
+        network: Whether the file may lie on a network file system.
 
     Raises:
         LedgerOpenError: The folder, the file or its format is not usable. Nothing was written then.
     """
     _check_folder(path)
+    if not network:
+        _check_disk(path)
     if _look(path) is not None:
         _probe(path)
     _check_room(path)
@@ -125,9 +131,15 @@ def _reader(path: Path, how: str) -> sqlite3.Connection | None:
     except BaseException:
         connection.close()
         raise
-    if is_ours:
+    version = _version_of(connection)
+    if is_ours and version == schema.VERSION:
         return connection
     connection.close()
+    if is_ours:
+        raise LedgerOpenError(
+            f"{path} was written by an older release (schema {version}, this one reads {schema.VERSION}); "
+            "copy the file, then open it once with SqliteLedger, which brings it up to date."
+        )
     return None
 
 
@@ -138,6 +150,10 @@ def _needs_a_writable_folder(error: sqlite3.Error) -> bool:
 def _reader_beside_nothing(path: Path) -> sqlite3.Connection | None:
     # To read, SQLite makes a file beside the ledger. Where it cannot, the file alone is read: all of it is
     # there while there is no log.
+    if _journal_bytes(path):
+        raise LedgerOpenError(
+            f"A process died while it made {path}, and nothing is in it yet; open it once to append to it."
+        )
     if _size_of(log_of(path)):
         raise LedgerOpenError(
             f"{path} has rows in its log that can only be read where its folder can be written to; read it "
@@ -167,6 +183,11 @@ def _size_of(path: Path) -> int:
     return 0 if found is None else found.st_size
 
 
+def _journal_bytes(path: Path) -> int:
+    """The size of what undoes a transaction that was cut off while the file was made: it has no log then."""
+    return _size_of(path.with_name(f"{path.name}-journal"))
+
+
 def _folder(path: Path) -> LedgerOpenError:
     return LedgerOpenError(f"{path} is a folder; give the path of a file in it.")
 
@@ -183,6 +204,15 @@ def _check_folder(path: Path) -> None:
         raise LedgerOpenError(f"The folder {path.parent} cannot be written to; change its permissions.")
     if found is not None and not os.access(path, os.R_OK | os.W_OK):
         raise LedgerOpenError(f"The file {path} cannot be read and written; change its permissions.")
+
+
+def _check_disk(path: Path) -> None:
+    kind = network_of(path)
+    if kind is not None:
+        raise LedgerOpenError(
+            f"{path} lies on a network file system ({kind}), where two machines that write destroy it; put "
+            "it on a local disk, or say network=True if this machine alone will ever open it."
+        )
 
 
 def _check_room(path: Path) -> None:
@@ -205,9 +235,9 @@ def _probe(path: Path) -> None:
     try:
         is_ours = _is_ours(connection, path)
     except sqlite3.Error as error:
-        # A process that died while it moved its log into the file leaves a file that is whole only together
-        # with the log. Whose it is, its first page says: a ledger's is in the file before it has a log.
-        if not log_bytes or not _says_it_is_ours(connection):
+        # A process that died while it moved its log into the file, or made the file, leaves one that is whole
+        # only together with what lies beside it. Whose it is, its first page says, which is written first.
+        if not (log_bytes or _journal_bytes(path)) or not _says_it_is_ours(connection):
             raise _unusable(path, error) from None
         is_ours = True
     finally:
@@ -232,7 +262,7 @@ def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether the file is a ledger; False for an empty database, which may become one."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     if application_id == schema.APPLICATION_ID:
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        version = _version_of(connection)
         if version > schema.VERSION:
             raise LedgerOpenError(
                 f"{path} was written by a newer release (schema {version}, this one knows {schema.VERSION}); "
@@ -245,11 +275,16 @@ def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
     return False
 
 
+def _version_of(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
 def _prepare(connection: sqlite3.Connection, path: Path, durability: Durability, busy_timeout: float) -> None:
     deadline = time.monotonic() + busy_timeout
     connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
-    if not _is_ours(connection, path):
-        _create(connection, path)
+    if not _is_ours(connection, path) or _version_of(connection) != schema.VERSION:
+        _create_or_migrate(connection, path)
     _use_wal(connection, path, deadline)
     connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
     connection.execute("PRAGMA secure_delete = ON")
@@ -273,12 +308,14 @@ def _use_wal(connection: sqlite3.Connection, path: Path, deadline: float) -> Non
         time.sleep(_RETRY_SECONDS)
 
 
-def _create(connection: sqlite3.Connection, path: Path) -> None:
+def _create_or_migrate(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have made the file while this one waited for the lock.
+        # Another process may have done it while this one waited for the lock.
         if not _is_ours(connection, path):
             schema.create(connection)
+        elif (version := _version_of(connection)) != schema.VERSION:
+            migrations.migrate(connection, version)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -5,9 +5,26 @@ from __future__ import annotations
 import sqlite3
 from typing import TypeVar
 
-from footprint_core.errors import LedgerBusyError, LedgerError, LedgerWriteError, RunTakenOverError
+from footprint_core.errors import (
+    LedgerBusyError,
+    LedgerError,
+    LedgerReadError,
+    LedgerWriteError,
+    RunTakenOverError,
+)
 
 _E = TypeVar("_E", bound=LedgerError)
+_OF_THE_FILE = frozenset(
+    {
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_READONLY,
+    }
+)
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 def about(error: _E, run_id: str, segment: int) -> _E:
@@ -22,6 +39,16 @@ def is_busy(error: sqlite3.Error) -> bool:
     return (
         isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
     )
+
+
+def is_full(error: sqlite3.Error) -> bool:
+    """Whether the disk, or its quota, has no room left."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+
+
+def is_about_the_file(error: BaseException) -> bool:
+    """Whether SQLite complains about the file and not about what was asked of it."""
+    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_THE_FILE
 
 
 def taken_over() -> RunTakenOverError:
@@ -39,10 +66,10 @@ def locked_too_long(seconds: float) -> LedgerBusyError:
     )
 
 
-def queue_full(limit: int) -> LedgerBusyError:
-    """More is being appended than the disk takes."""
+def queue_full(bound: str) -> LedgerBusyError:
+    """More is being appended than the disk takes; `bound` says how much that is."""
     return LedgerBusyError(
-        f"{limit} appends already wait for the ledger file, so this one was not taken; run fewer at once."
+        f"{bound} already wait for the ledger file, so this append was not taken; run fewer at once."
     )
 
 
@@ -55,9 +82,22 @@ def unwritable(error: BaseException) -> LedgerWriteError:
     """SQLite failed; said by name only, for a message may quote a value."""
     if isinstance(error, UnicodeError):
         return unencodable(error)
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+        return LedgerWriteError(
+            f"The ledger file is damaged ({_name(error)}), and nothing of this append is in it; restore it "
+            "from a backup, then open the ledger again."
+        )
     return LedgerWriteError(
         f"The ledger file could not be written ({_name(error)}), and nothing of this append is in it; "
         "check its disk and its permissions, then start the turn again."
+    )
+
+
+def unreadable(error: sqlite3.Error) -> LedgerReadError:
+    """SQLite could not read on; said by name only."""
+    return LedgerReadError(
+        f"The ledger file cannot be read to its end ({_name(error)}); its pages are damaged, so restore it "
+        "from a backup."
     )
 
 

@@ -12,12 +12,35 @@ from __future__ import annotations
 
 import sqlite3
 
+from footprint_observe.store.totals import BLOCK, LARGE
+
 # SQLite says -1 for an id that was left out, before it gives one.
 _OUT_OF_ORDER = "NEW.id <> -1 AND NEW.id <> (SELECT ifnull(max(id), 0) + 1 FROM facts)"
 _UNCOMMITTED = (
     "NOT EXISTS (SELECT 1 FROM facts AS f, json_each(f.commitments) AS c "
     "WHERE f.id = NEW.fact_id AND c.key = NEW.field)"
 )
+# A block is summed in the moment its last row is in; at any other time no sum is due.
+_NOT_DUE = (
+    f"NEW.span NOT IN ({BLOCK}, {LARGE}) OR NEW.last_id % NEW.span <> 0 "  # noqa: S608 - constants
+    "OR NEW.last_id IS NOT (SELECT max(id) FROM facts)"
+)
+_OPENED = (
+    "EXISTS (SELECT 1 FROM facts AS o WHERE o.kind = 'pause.opened' AND o.pause_id = {row}.pause_id "
+    "AND o.run_id = {row}.run_id)"
+)
+# The plus keeps the planner on the index of pauses; it would search the whole run otherwise.
+_TAKES_AN_ANSWER = (
+    "NOT EXISTS (SELECT 1 FROM facts AS a WHERE a.kind IN ('pause.answered', 'pause.closed') "
+    "AND a.pause_id = {row}.pause_id AND +a.run_id = {row}.run_id) "
+    "AND NOT EXISTS (SELECT 1 FROM facts AS o JOIN facts AS e ON e.run_id = o.run_id "
+    "AND e.position > o.position AND e.kind = 'run.abandoned' "
+    "WHERE o.kind = 'pause.opened' AND o.pause_id = {row}.pause_id AND o.run_id = {row}.run_id)"
+)
+_OPEN_BODY = f"WHEN {_TAKES_AN_ANSWER.format(row='OLD')} "
+# What goes with an answer: whoever answers, closes or abandons a pause takes its body away.
+_GOES_WHEN = {"pause_bodies": (_OPEN_BODY, "a body goes with its answer")}
+_STRAY_BODY = f"WHEN NOT ({_OPENED.format(row='NEW')} AND {_TAKES_AN_ANSWER.format(row='NEW')}) "
 
 
 def guards(connection: sqlite3.Connection) -> tuple[str, ...]:
@@ -27,7 +50,7 @@ def guards(connection: sqlite3.Connection) -> tuple[str, ...]:
         keys = unique_keys(connection, table)
         found += (
             _refusing(table, "no_update", "UPDATE"),
-            _refusing(table, "no_delete", "DELETE"),
+            _refusing(table, "no_delete", "DELETE", *_GOES_WHEN.get(table, ())),
             _refusing(table, "no_replace", "INSERT", f"WHEN {_any_exists(table, keys)} "),
         )
     return tuple(found)
@@ -38,6 +61,10 @@ def order_guards() -> tuple[str, ...]:
     return (
         _refusing("facts", "no_gap", "INSERT", f"WHEN {_OUT_OF_ORDER} ", "a new row follows the last"),
         _refusing("vals", "no_stray", "INSERT", f"WHEN {_UNCOMMITTED} ", "a value is named by its row"),
+        _refusing("pause_bodies", "no_stray", "INSERT", _STRAY_BODY, "a body belongs to an open pause"),
+        _refusing(
+            "decision_totals", "no_stray", "INSERT", f"WHEN {_NOT_DUE} ", "sums are made with the rows"
+        ),
     )
 
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import msgspec
 
-from footprint_core.ledger import Batch, Entry, Marks, Receipt, Redactor, redacted
+from footprint_core.ledger import Batch, Entry, Marks, Receipt
+from footprint_core.redacting import Redacting
+from footprint_observe.keyring import KeyRing
+from footprint_observe.redaction.paths import Left
 from footprint_observe.store import failures
 from footprint_observe.store.codec import PLANS, columns_of, marks_text, values_of
+from footprint_observe.store.cutting import cut_out
 from footprint_observe.store.hashing import Columns, commitment, document
+from footprint_observe.store.pauses import Bodies, bodies_of
 
 _SALT_BYTES = 16
+# Salts that are drawn at once. Each draw is a system call, at which another thread may take over.
+_DRAWN = 8
+_encode = msgspec.json.Encoder().encode
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A row that lacks only its id and its place in the chain.
 
     Attributes:
@@ -28,7 +37,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     values: tuple[tuple[str, str, bytes], ...]
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+class Prepared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A batch ready to be inserted, and the receipt it will get.
 
     Attributes:
@@ -37,6 +46,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         first: The position of its first row.
         rows: One for every entry.
         receipt: The entries as they are kept.
+        bodies: What the batch does to the bodies of pauses, or None.
     """
 
     run_id: str
@@ -44,24 +54,19 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     first: int
     rows: tuple[Row, ...]
     receipt: Receipt
+    bodies: Bodies | None = None
 
 
-def prepare(batch: Batch, redactor: Redactor) -> Prepared:
-    """Redact a batch and make its rows.
+def prepare(batch: Batch, redacting: Redacting, keys: KeyRing | None = None) -> Prepared:
+    """Redact a batch and make its rows, and seal the body of the pause it opens.
 
     Raises:
         LedgerWriteError: A row cannot be made of an entry.
     """
-    entries: list[Entry] = []
-    marks: dict[int, Marks] = {}
-    for entry in batch.entries:
-        fact, done = redacted(entry.fact, redactor)
-        if done:
-            marks[entry.position] = done
-        kept = entry if fact is entry.fact else Entry(position=entry.position, time=entry.time, fact=fact)
-        entries.append(kept)
+    entries, marks = redacting.batch(batch)
     try:
-        rows = _rows(batch, entries, marks)
+        rows = _rows(batch, entries, marks, getattr(redacting.redactor, "erasable", ()))
+        bodies = bodies_of(batch, keys)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         failure = failures.unencodable(error)
     else:
@@ -70,13 +75,16 @@ def prepare(batch: Batch, redactor: Redactor) -> Prepared:
             segment=batch.segment,
             first=entries[0].position,
             rows=rows,
-            receipt=Receipt(entries=tuple(entries), marks=marks),
+            receipt=Receipt(entries=entries, marks=marks),
+            bodies=bodies,
         )
     # Raised out here: an encoding error holds the text it failed on, and would be the context.
     raise failures.about(failure, batch.run_id, batch.segment)
 
 
-def _rows(batch: Batch, entries: list[Entry], marks: dict[int, Marks]) -> tuple[Row, ...]:
+def _rows(
+    batch: Batch, entries: tuple[Entry, ...], marks: dict[int, Marks], erasable: Left
+) -> tuple[Row, ...]:
     trace, first = batch.trace, entries[0].position
     place = (
         batch.run_id,
@@ -85,20 +93,39 @@ def _rows(batch: Batch, entries: list[Entry], marks: dict[int, Marks]) -> tuple[
         None if trace is None else trace.span_id,
     )
     rows: list[Row] = []
+    salts = _salts()
     for offset, entry in enumerate(entries):
         if entry.position != first + offset:
             raise ValueError("The positions of a batch ascend by one.")
-        rows.append(_row(place, entry, marks.get(entry.position, ())))
+        rows.append(_row(place, entry, marks.get(entry.position, ()), erasable, salts))
     return tuple(rows)
 
 
-def _row(place: tuple[str, int, str | None, str | None], entry: Entry, marks: Marks) -> Row:
+def _salts() -> Iterator[bytes]:
+    while True:
+        drawn = os.urandom(_SALT_BYTES * _DRAWN)
+        for at in range(0, len(drawn), _SALT_BYTES):
+            yield drawn[at : at + _SALT_BYTES]
+
+
+def _row(
+    place: tuple[str, int, str | None, str | None],
+    entry: Entry,
+    marks: Marks,
+    erasable: Left,
+    salts: Iterator[bytes],
+) -> Row:
     fact = entry.fact
     plan = PLANS[type(fact)]
     values: list[tuple[str, str, bytes]] = []
     commitments: list[str] = []
-    for field, json in values_of(plan, fact):
-        salt = os.urandom(_SALT_BYTES)
+    found = values_of(plan, fact)
+    if erasable:
+        found, cuts = cut_out(fact, found, erasable)
+        values += ((cut.path, cut.json, cut.salt) for cut in cuts)
+        commitments += (f'{_encode(cut.path).decode()}:"{cut.digest}"' for cut in cuts)
+    for field, json in found:
+        salt = next(salts)
         values.append((field.name, json.decode(), salt))
         commitments.append(f'"{field.name}":"{commitment(salt, field.prefix, json)}"')
     columns = columns_of(

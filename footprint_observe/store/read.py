@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import msgspec
 
 from footprint_core.decisions import Decision
-from footprint_core.facts import Decided
-from footprint_core.ledger import ERASED, Entry, Marks, PauseStanding, decision_row
-from footprint_observe.store.codec import fact_of, marks_of
+from footprint_core.facts import Decided, TraceRef
+from footprint_core.ledger import Entry, PauseStanding, RunStanding, decision_row
+from footprint_observe.store import failures
+from footprint_observe.store.codec import entry_of, unreadable
 
 _ROWS = "SELECT * FROM facts WHERE run_id = :run ORDER BY position"
 _DECISION_ROWS = "SELECT * FROM facts WHERE run_id = :run AND kind = 'decision' ORDER BY position"
@@ -21,15 +22,16 @@ WHERE f.run_id = :run
 _DECISION_VALS = f"{_VALS} AND f.kind = 'decision'"
 _STANDING = """
 SELECT
-  p.recorded_us,
+  p.id, p.recorded_us,
   (SELECT v.json FROM vals AS v WHERE v.fact_id = p.id AND v.field = 'digest') AS digest,
   (SELECT v.json FROM vals AS v WHERE v.fact_id = p.id AND v.field = 'salt') AS salt,
   EXISTS (
     SELECT 1 FROM facts AS a
-    WHERE a.kind IN ('pause.answered', 'pause.closed') AND a.pause_id = p.pause_id AND a.run_id = p.run_id
+    -- The plus keeps the planner on the index of pauses; it would search the whole run otherwise.
+    WHERE a.kind IN ('pause.answered', 'pause.closed') AND a.pause_id = p.pause_id AND +a.run_id = p.run_id
   ) OR EXISTS (
     SELECT 1 FROM facts AS e WHERE e.run_id = p.run_id AND e.position > p.position
-    AND e.kind = 'segment.ended' AND e.outcome = 'abandoned'
+    AND e.kind = 'run.abandoned'
   ) AS answered,
   l.position, l.segment
 FROM facts AS p
@@ -37,7 +39,10 @@ JOIN facts AS l ON l.id = (SELECT id FROM facts WHERE run_id = p.run_id ORDER BY
 WHERE p.kind = 'pause.opened' AND p.pause_id = :pause AND p.run_id = :run
 """
 
-_decode_commitments = msgspec.json.Decoder(dict[str, str]).decode
+_LAST_ROW = """
+SELECT position, segment, trace_id, span_id FROM facts WHERE run_id = :run ORDER BY position DESC LIMIT 1
+"""
+
 _decode_text = msgspec.json.Decoder(str).decode
 
 
@@ -46,10 +51,15 @@ def entries(connection: sqlite3.Connection, run_id: str) -> tuple[Entry, ...]:
     return tuple(entry for _, entry in _read(connection, run_id, _ROWS, _VALS))
 
 
+def numbered(connection: sqlite3.Connection, run_id: str) -> Iterator[tuple[int, Entry]]:
+    """The entries of a run as they are kept, each with its segment; each is read back when it is reached."""
+    return ((row["segment"], entry) for row, entry in _read(connection, run_id, _ROWS, _VALS))
+
+
 def decisions(connection: sqlite3.Connection, run_id: str) -> tuple[Decision, ...]:
     """The decision rows of a run, in order."""
     return tuple(
-        decision_row(run_id, row["segment"], entry, entry.fact, marks_of(row["redacted"]))
+        decision_row(run_id, row["segment"], entry, entry.fact, entry.marks)
         for row, entry in _read(connection, run_id, _DECISION_ROWS, _DECISION_VALS)
         if isinstance(entry.fact, Decided)
     )
@@ -58,17 +68,35 @@ def decisions(connection: sqlite3.Connection, run_id: str) -> tuple[Decision, ..
 def pause_standing(connection: sqlite3.Connection, run_id: str, pause_id: str) -> PauseStanding | None:
     """What the file knows of a pause; None when it is not in it."""
     connection.row_factory = sqlite3.Row
-    row = connection.execute(_STANDING, {"run": run_id, "pause": pause_id}).fetchone()
+    row = next(iter(_fetched(connection, _STANDING, {"run": run_id, "pause": pause_id})), None)
     if row is None:
         return None
     return PauseStanding(
         position=row["position"],
         segment=row["segment"],
         answered=bool(row["answered"]),
-        digest=None if row["digest"] is None else _decode_text(row["digest"]),
-        salt=None if row["salt"] is None else _decode_text(row["salt"]),
+        digest=_text(row["id"], row["digest"]),
+        salt=_text(row["id"], row["salt"]),
         opened_us=row["recorded_us"],
     )
+
+
+def _text(row_id: int, json: str | None) -> str | None:
+    try:
+        return None if json is None else _decode_text(json)
+    except ValueError:
+        pass
+    raise unreadable(row_id)
+
+
+def run_standing(connection: sqlite3.Connection, run_id: str) -> RunStanding | None:
+    """Where a run ends; None for one the file does not have."""
+    row = next(iter(_fetched(connection, _LAST_ROW, {"run": run_id})), None)
+    if row is None:
+        return None
+    position, segment, trace_id, span_id = row
+    trace = None if trace_id is None else TraceRef(trace_id=trace_id, span_id=span_id)
+    return RunStanding(position=position, segment=segment, trace=trace)
 
 
 def _read(
@@ -78,21 +106,22 @@ def _read(
     # One read transaction for both queries, or a row committed between them would come without values.
     connection.execute("BEGIN")
     try:
-        found: list[sqlite3.Row] = connection.execute(rows, {"run": run_id}).fetchall()
-        values: dict[int, dict[str, str]] = {}
-        for value in connection.execute(vals, {"run": run_id}):
-            values.setdefault(value["fact_id"], {})[value["field"]] = value["json"]
+        found = _fetched(connection, rows, {"run": run_id})
+        held = _fetched(connection, vals, {"run": run_id})
     finally:
         connection.execute("ROLLBACK")
+    values: dict[int, dict[str, str]] = {}
+    for value in held:
+        values.setdefault(value["fact_id"], {})[value["field"]] = value["json"]
     for row in found:
         kept = values.get(row["id"], {})
-        marks = (*marks_of(row["redacted"]), *_erased(row["commitments"], kept))
-        fact = fact_of(dict(row), kept)
-        yield row, Entry(position=row["position"], time=row["recorded_us"], fact=fact, marks=marks)
+        yield row, entry_of(dict(row), kept)
 
 
-def _erased(commitments: str | None, kept: dict[str, str]) -> Marks:
-    """The values a row commits to and the file does not have."""
-    if commitments is None:
-        return ()
-    return tuple((field, ERASED) for field in _decode_commitments(commitments) if field not in kept)
+def _fetched(connection: sqlite3.Connection, query: str, values: dict[str, str]) -> list[sqlite3.Row]:
+    try:
+        return connection.execute(query, values).fetchall()
+    except sqlite3.Error as error:
+        failure = failures.unreadable(error)
+    # Raised out here: what was caught may quote a text it could not decode.
+    raise failure

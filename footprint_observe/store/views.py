@@ -2,7 +2,9 @@
 
 Times are ISO 8601 text in UTC, durations whole microseconds, `before`, `after`, `detail`, `args` and
 `result` JSON text (so `json_extract` works on every row), `why`, `decided_by`, `question` and `text` plain
-text. A value that was erased is NULL. Order by `id`, which is the order of the file.
+text (JSON text where there is a NUL in it, at which SQLite would cut it). A value that was erased is NULL.
+Where a policy declares a path erasable, `{"...": digest}` stands in a value and what it stands for is in
+`disclosures`. Order by `id`, which is the order of the file.
 """
 
 from __future__ import annotations
@@ -17,14 +19,22 @@ def _json(fact: str, field: str) -> str:
     return f"(SELECT v.json FROM vals AS v WHERE v.fact_id = {fact}.id AND v.field = '{field}')"  # noqa: S608 - constants
 
 
+# SQLite cuts a text at its first NUL, and what is behind it must not be lost: such a text stays JSON. Without
+# its escaped backslashes, JSON has these six characters only for a NUL.
+_WHOLE = (
+    r"CASE WHEN instr(v.json, '\u0000') AND instr(replace(v.json, '\\', ''), '\u0000') "
+    "THEN v.json ELSE json_extract(v.json, '$') END"
+)
+
+
 def _text(fact: str, field: str) -> str:
-    whole = "json_extract(v.json, '$')"
-    return f"(SELECT {whole} FROM vals AS v WHERE v.fact_id = {fact}.id AND v.field = '{field}')"  # noqa: S608 - constants
+    return f"(SELECT {_WHOLE} FROM vals AS v WHERE v.fact_id = {fact}.id AND v.field = '{field}')"  # noqa: S608 - constants
 
 
 _DECISIONS = f"""
 CREATE VIEW decisions AS
--- What one rule, or one person, decided once.
+-- What one rule, or one person, decided once. Where {{"...": digest}} stands in a value, what was there can
+-- be erased alone, and is in the view disclosures.
 SELECT
   f.id, f.run_id, f.segment, f.position,
   {_iso("f.recorded_us")} AS recorded_at,
@@ -84,7 +94,7 @@ SELECT
   {_count(" AND +d.outcome = 'deny' AND d.shadow = 0")} AS denials,
   {_count(" AND +d.outcome = 'ask' AND d.shadow = 0")} AS asks,
   json_extract(f.extra, '$.follows') AS follows,
-  (SELECT json_extract(v.json, '$') FROM vals AS v WHERE v.field = 'text' AND v.fact_id = (
+  (SELECT {_WHOLE} FROM vals AS v WHERE v.field = 'text' AND v.fact_id = (
     SELECT m.id FROM facts AS m WHERE m.run_id = f.run_id AND m.kind = 'message.taken'
     ORDER BY m.position LIMIT 1
   )) AS question,
@@ -137,8 +147,12 @@ SELECT
   json_extract(a.extra, '$.decided_by_rule') AS decided_by_rule,
   ifnull(r.error_class, a.error_class) AS error_class,
   r.duration_us,
-  -- 1: it may have run, for it was about to and was never heard of again, or was cancelled meanwhile
-  t.id IS NOT NULL AND a.id IS NULL AND h.id IS NULL AND (r.id IS NULL OR {_CANCELLED}) AS in_doubt,
+  -- 1: it may have run, for it was about to and was never heard of again, or was cancelled meanwhile; also
+  -- when its run was recovered, and the model told so
+  t.id IS NOT NULL AND CASE
+    WHEN a.id IS NULL THEN h.id IS NULL AND (r.id IS NULL OR {_CANCELLED})
+    ELSE r.id IS NULL AND a.status = 'blocked'
+  END AS in_doubt,
   c.trace_id, c.span_id
 FROM facts AS c
 LEFT JOIN facts AS t ON t.id = {_of_call("tool.intended", "")}
@@ -198,7 +212,7 @@ SELECT
     WHERE x.kind = 'pause.closed' AND x.pause_id = p.pause_id AND x.run_id = p.run_id
   ) AND NOT EXISTS (
     SELECT 1 FROM facts AS e WHERE e.run_id = p.run_id AND e.position > p.position
-      AND e.kind = 'segment.ended' AND e.outcome = 'abandoned'
+      AND e.kind = 'run.abandoned'
   ) AS open,
   p.trace_id, p.span_id
 FROM facts AS p
@@ -236,5 +250,25 @@ FROM facts AS f
 WHERE f.kind = 'window.visited'
 """  # noqa: S608 - constants
 
-VIEWS: tuple[str, ...] = (_DECISIONS, _RUNS, _TOOL_CALLS, _MODEL_CALLS, _PAUSES, _WINDOW_RECORDS)
+_DISCLOSURES = """
+CREATE VIEW disclosures AS
+-- One row for every value that was cut out of another one, so that it can be erased alone, and is there.
+SELECT
+  v.fact_id, f.run_id, f.kind,
+  substr(v.field, 1, instr(v.field, '.') - 1) AS field, -- the value it was cut out of
+  v.field AS path,                                      -- where it was, as in args.items.2.card
+  v.json AS value
+FROM vals AS v JOIN facts AS f ON f.id = v.fact_id
+WHERE instr(v.field, '.') > 0
+"""
+
+VIEWS: tuple[str, ...] = (
+    _DECISIONS,
+    _RUNS,
+    _TOOL_CALLS,
+    _MODEL_CALLS,
+    _PAUSES,
+    _WINDOW_RECORDS,
+    _DISCLOSURES,
+)
 """The views, each as its `CREATE VIEW` statement."""

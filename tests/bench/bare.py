@@ -1,16 +1,21 @@
 """The reference of the loop's benchmark: a bare agent loop that does the same work without governing it.
 
 Like any loop that could be traced and governed, it has a place for a span around the run, each model call
-and each tool call, and a place where each call would be decided about; both are empty here.
+and each tool call, which is empty, and a place where each moment is decided about: empty too, or four plain
+functions that keep a row of everything they decided in a list.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
+import time
 from typing import Any
 
 TEXT = "x" * 200
+MESSAGE = "please look these up, my ssn is 123-45-6789"
+SSN = re.compile(r"\b\d{3}-\d{2}-\d{4}\b")
 
 
 class Script:
@@ -53,23 +58,76 @@ class Span:
         return self.inner.__exit__(*error) if self.inner else None
 
 
-async def loop(script: Script, tool: Tool, message: str) -> tuple[str, list[dict[str, Any]]]:
+class Rules:
+    """The four rules, and the rows of what they decided."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.tracer: Any = None
+        self.db: Any = None
+
+    def file(
+        self, moment: str, rule: str, outcome: str, before: Any, after: Any, why: str | None = None
+    ) -> None:
+        """Keep a row; there is a place for a span and for a database, both empty."""
+        self.rows.append(
+            {
+                "t": time.time(),
+                "moment": moment,
+                "rule": rule,
+                "outcome": outcome,
+                "changed": before is not after,
+                "why": why,
+                "before": before,
+                "after": after,
+            }
+        )
+        if self.tracer and rule:
+            raise NotImplementedError
+        if self.db is not None:
+            raise NotImplementedError
+
+    def scrub(self, moment: str, value: str) -> str:
+        """Mask a social security number."""
+        clean = SSN.sub("[ssn]", value) if "-" in value else value
+        if clean == value:
+            self.file(moment, "scrub", "allow", value, value)
+            return value
+        self.file(moment, "scrub", "allow", value, clean, "masked a US SSN")
+        return clean
+
+    def ceiling(self, args: dict[str, Any]) -> str | None:
+        """Refuse what is above it."""
+        if args["n"] > 10_000:
+            self.file("before-tool", "ceiling", "deny", args, args, "too high")
+            return "denied"
+        self.file("before-tool", "ceiling", "allow", args, args)
+        return None
+
+
+async def loop(
+    script: Script, tool: Tool, message: str, rules: Rules | None = None
+) -> tuple[str, list[dict[str, Any]]]:
     """Run one turn."""
-    history: list[dict[str, Any]] = [{"role": "user", "content": message}]
+    text = message if rules is None else rules.scrub("input", message)
+    history: list[dict[str, Any]] = [{"role": "user", "content": text}]
 
     async def one(call_id: str, args: dict[str, Any]) -> tuple[str, str]:
+        if rules is not None and (refused := rules.ceiling(args)):
+            return call_id, refused
         attributes = {"gen_ai.tool.name": "lookup", "gen_ai.tool.call.id": call_id}
         with Span("execute_tool lookup", **attributes):
             result = await tool.lookup(**args)
-        return call_id, result
+        return call_id, result if rules is None else rules.scrub("after-tool", result)
 
     with Span("invoke_agent bare"):
         while True:
             with Span("chat fake"):
                 calls = script.next()
             if calls is None:
-                history.append({"role": "assistant", "content": "done"})
-                return "done", history
+                final = "done" if rules is None else rules.scrub("output", "done")
+                history.append({"role": "assistant", "content": final})
+                return final, history
             said = [{"id": i, "name": "lookup", "arguments": json.dumps(x)} for i, x in calls]
             history.append({"role": "assistant", "tool_calls": said})
             if len(calls) == 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,7 @@ def test_c006_a_rule_redacts_args_and_results_as_the_data_they_are_and_they_stay
         return allow(masked(ended.result), why="a card number")
 
     path = tmp_path / "f.db"
-    card = Detector(name="card", pattern=re.compile("4111-1111"))
+    card = Detector(name="card", pattern="4111-1111")
     ledger = SqliteLedger(path, redact=Redaction.of(detectors=[card]), durability="process")
     builder, model = describe(
         [reply(calls=[call("c1", "pay", ARGS)]), reply(text="done")],

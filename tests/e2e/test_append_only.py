@@ -18,9 +18,12 @@ from typing import Any
 import pytest
 
 from footprint_core import AskPause, check_in_approved
-from footprint_observe import SqliteLedger
+from footprint_core.facts import Decided
+from footprint_core.ledger import Batch, Entry
+from footprint_observe import KeyRing, SqliteLedger
 from footprint_observe.demo.refunds import refund_agent
 from footprint_observe.demo.story import MESSAGE, StoryModel
+from footprint_observe.store.totals import BLOCK
 
 ATTACK = """
 import json, sqlite3, sys
@@ -139,11 +142,19 @@ def broken_into(found: dict[str, dict[str, Any]]) -> list[str]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    ledger = SqliteLedger(tmp_path / "l.db", keys=KeyRing.of({"one": bytes(32)}))
+
     async def story() -> None:
-        async with refund_agent(StoryModel(), SqliteLedger(tmp_path / "l.db")) as agent:
+        async with ledger, refund_agent(StoryModel(), ledger) as agent:
             outcome = await agent.run(MESSAGE)
             while isinstance(outcome, AskPause):
                 outcome = await agent.resume(outcome.checkpoint, check_in_approved(by="dana@ops"))
+            # A question that stays open, whose body is kept; and as many decisions as are summed at once.
+            async with refund_agent(StoryModel(), ledger) as other:
+                assert isinstance(await other.run(MESSAGE), AskPause)
+            fact = Decided(middleware="m", moment="input", iteration=0, outcome="allow")
+            entries = tuple(Entry(position=at, time=at, fact=fact) for at in range(1, BLOCK + 1))
+            await ledger.append(Batch(run_id="many", segment=1, entries=entries))
 
     asyncio.run(story())
     return tmp_path / "l.db"
@@ -151,7 +162,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_every_statement_that_would_change_a_row_of_any_table_is_refused(path: Path) -> None:
     found = attacked(path)
-    assert set(found) >= {"facts", "vals"}
+    assert set(found) >= {"facts", "vals", "pause_bodies", "decision_totals"}
     for table, what in found.items():
         assert what["before"], f"{table} has no row to attack; let the story write one"
         assert what["keys"], table

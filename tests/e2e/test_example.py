@@ -114,7 +114,7 @@ def test_the_second_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str
 
 def test_the_recorder_lines_of_the_readme_ship_spans(tmp_path: Path) -> None:
     with OtlpReceiver() as receiver:
-        lines = _blocks()[2].replace("http://localhost:4318", receiver.endpoint)
+        lines = _blocks()[3].replace("http://localhost:4318", receiver.endpoint)
         model = Scripted([reply(text="hello")])
         builder = Agent.create(provider=model, model="m", name="readme")
         exec(compile(lines, "README.md", "exec"), {"builder": builder})

@@ -15,6 +15,7 @@ import recorders
 from footprint_core import (
     BuilderError,
     FootprintError,
+    KeyRingError,
     LedgerError,
     PauseSignal,
     RecorderError,
@@ -24,7 +25,7 @@ from footprint_core import (
     pause_here,
 )
 
-BRANCHES = (BuilderError, RunError, ResumeError, LedgerError, RecorderError)
+BRANCHES = (BuilderError, RunError, ResumeError, LedgerError, KeyRingError, RecorderError)
 PACKAGES = (footprint_core, footprint_observe, recorders)
 
 

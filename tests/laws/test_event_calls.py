@@ -152,7 +152,7 @@ def test_every_call_taken_up_starts_once_and_unless_its_run_breaks_off_ends_once
         outcomes[event.run_id] = getattr(event, "outcome", "")
     assert set(starts.values()) == set(ends.values()) == {1}
     open_calls = {outcomes[run_id] for run_id, _, _ in set(starts) - set(ends)}
-    assert open_calls <= {"failed", "cancelled"}
+    assert open_calls <= {"failed", "cancelled", "abandoned"}
     assert len(ends) > 30
 
 

@@ -57,7 +57,7 @@ def test_every_event_was_told_and_every_way_a_segment_a_call_and_a_rule_can_come
     assert {event.type for event in events} == set(EVENTS)
     ended = [event for event in events if event.type == "agent.turn_end"]
     assert {event.outcome for event in ended} == {
-        *("answered", "denied", "paused", "halted", "failed", "cancelled")
+        *("answered", "denied", "paused", "halted", "failed", "cancelled", "abandoned")
     }
     answered = [event for event in events if event.type == "stream.tool_end"]
     assert {event.status for event in answered} == {

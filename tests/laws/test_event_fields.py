@@ -101,7 +101,7 @@ def test_a_fact_gives_none_one_or_several_events_and_the_silent_ones_are_these()
     gives = Counter({type(fact).__name__: len(told(fact)) for fact in FULL})
     assert {name for name, count in gives.items() if count == 0} == {
         *("ToolIntended", "ToolPaused", "ToolFinished", "PauseClosed"),
-        *("Decided", "PauseOpened"),
+        *("Decided", "PauseOpened", "RunRecovered", "RunAbandoned"),
     }
     assert {name: count for name, count in gives.items() if count > 1} == {
         "WindowVisited": 4,

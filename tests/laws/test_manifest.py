@@ -11,7 +11,6 @@ from laws.book import GROUPS, HERE, ROOT, ids, manifest, mutants
 
 LATER = {
     "agent.stream": {"STREAM-01", "STREAM-02", "STREAM-03", "STREAM-06", "STREAM-07"},
-    "redaction strategies": {"REDACT-15"},
 }
 """The only laws that may belong to later work."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from footprint_observe import Detector, Redaction
 from story import answered, describe, run
 
 CANARY = "canary-3d8e"
-FOUND = Redaction.of(detectors=[Detector(name="canary", pattern=re.compile(CANARY))])
+FOUND = Redaction.of(detectors=[Detector(name="canary", pattern=CANARY)])
 NAMED = Redaction.of(
     fields=[
         "evidence.card",

@@ -145,7 +145,13 @@ def in_a_file(path: Path, policy: Redactor) -> Places:
     places["decisions"] = str(ledger.decisions(answer.run_id))
     for view in VIEWS:
         places[f"SQL: {view}"] = str(select(path, f"SELECT * FROM {view}"))
-    for words in (["decisions"], ["show", "last"], ["why", "c1"], ["sql", "select * from decisions"]):
+    for words in (
+        ["decisions"],
+        ["show", "last"],
+        ["timeline", "last"],
+        ["why", "c1"],
+        ["sql", "select * from decisions"],
+    ):
         told = CliRunner().invoke(main, [*words, "--db", str(path)], env={"COLUMNS": "400"})
         assert told.exit_code == 0, told.output
         places[f"footprint {words[0]}"] = told.output
@@ -168,9 +174,9 @@ def test_what_a_policy_removes_is_in_no_byte_view_or_command_of_a_file(tmp_path:
 
 def test_without_a_policy_every_one_of_these_places_holds_it(tmp_path: Path) -> None:
     kept = in_a_file(tmp_path / "l.db", Redaction.none())
-    # Tables without values of this story, and a command that shows only the keys a rule changed.
+    # Tables without values of this story.
     empty = {f"SQL: {view}" for view in ("runs", "model_calls", "pauses", "window_records", "facts")}
-    assert set(kept) - set(holding(kept)) == empty | {"footprint why"}
+    assert set(kept) - set(holding(kept)) == empty
     in_this_process = in_memory(Redaction.none())
     assert set(holding(in_this_process)) == set(in_this_process)
 

@@ -134,8 +134,8 @@ def test_footprint_why_shows_what_was_approved_beside_what_ran(tmp_path: Path) -
     assert untouched.exit_code == 0
     assert "approved" not in untouched.output
     missing = CliRunner().invoke(main, ["why", "c9", "--db", str(path)])
-    assert missing.exit_code == 2
-    assert "no call of that id" in missing.output
+    assert missing.exit_code == 1
+    assert "a call of that id" in missing.output
 
 
 def look_again() -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from footprint_observe.redaction.keys import HINTS, names_credential
+from footprint_observe.redaction.keys import CREDENTIAL_HINT, hint_of, names, names_credential, words_of
 
 _CREDENTIALS = """
 password Password PASSWORD passwd userPassword user_password db.password dbpassword passwordHash password2
@@ -54,7 +56,20 @@ def test_other_forms_of_the_letters_do_not_hide_a_name(key: str) -> None:
 
 def test_every_ascii_key_that_is_known_holds_a_hint() -> None:
     for key in CREDENTIALS:
-        assert any(hint in key.lower() for hint in HINTS), key
+        assert re.search(CREDENTIAL_HINT, key, re.IGNORECASE), key
+
+
+@pytest.mark.parametrize(
+    "key", ["birthDate", "customer-birth-date", "BIRTHDATE", "birth2date", "x.birth_date.y"]
+)
+def test_words_are_met_one_behind_the_other_or_as_one(key: str) -> None:
+    assert names(words_of(key), ["birth", "date"])
+    assert re.search(hint_of(["birth", "date"]), key, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("key", ["birth", "dateOfBirth", "birth_of_date", "rebirthdates", ""])
+def test_other_words_are_not_met(key: str) -> None:
+    assert not names(words_of(key), ["birth", "date"])
 
 
 def test_a_long_key_is_judged_and_not_remembered() -> None:

@@ -12,10 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from footprint_core.facts import Decided, PauseOpened
-from footprint_core.ledger import Batch, Entry
+from footprint_core.facts import (
+    Decided,
+    Fact,
+    PauseAnswered,
+    PauseClosed,
+    PauseOpened,
+    RunAbandoned,
+    SegmentEnded,
+)
+from footprint_core.ledger import Batch, Entry, PauseBody
+from footprint_observe.keyring import KeyRing
 from footprint_observe.store.guards import base_tables, guards, order_guards, unique_keys
 from footprint_observe.store.ledger import SqliteLedger
+from footprint_observe.store.totals import SUMMING
 
 ATTACK = """
 import json, sqlite3, sys
@@ -51,7 +61,7 @@ def attacked(path: Path, statements: list[str]) -> list[str]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    ledger = SqliteLedger(tmp_path / "l.db")
+    ledger = SqliteLedger(tmp_path / "l.db", keys=KeyRing.of({"k": bytes(32)}))
     entries = (
         Entry(
             position=1,
@@ -74,7 +84,8 @@ def path(tmp_path: Path) -> Path:
             ),
         ),
     )
-    ledger.append_inline(Batch(run_id="run", segment=1, entries=entries))
+    body = PauseBody(pause_id="p", checkpoint={"version": 1})
+    ledger.append_inline(Batch(run_id="run", segment=1, entries=entries, pause=body))
     asyncio.run(ledger.close())
     return tmp_path / "l.db"
 
@@ -111,7 +122,8 @@ def collisions(path: Path) -> list[str]:
         names = columns(connection, table)
         keys = unique_keys(connection, table)
         assert keys
-        for row in connection.execute(f"SELECT {', '.join(names)} FROM {table}").fetchall():
+        rows = connection.execute(f"SELECT {', '.join(names)} FROM {table}").fetchall()
+        for row in rows:
             values = dict(zip(names, row, strict=True))
             for key in keys:
                 other = {
@@ -138,18 +150,20 @@ def collisions(path: Path) -> list[str]:
                 for name in names:
                     found.append(f"UPDATE {table} SET {name} = {name} WHERE {same}")
                     found.append(f"UPDATE OR REPLACE {table} SET {name} = {literal(values[name])}")
-        found.append(f"DELETE FROM {table}")
+        if rows:
+            found.append(f"DELETE FROM {table}")
     connection.close()
     return found
 
 
-def test_both_tables_and_all_their_keys_are_known(path: Path) -> None:
+def test_every_table_and_all_their_keys_are_known(path: Path) -> None:
     connection = opened(path)
-    assert base_tables(connection) == ("facts", "vals")
+    assert base_tables(connection) == ("decision_totals", "facts", "pause_bodies", "vals")
     assert unique_keys(connection, "facts") == (("id",), ("run_id", "position"))
     assert unique_keys(connection, "vals") == (("fact_id", "field"),)
+    assert unique_keys(connection, "pause_bodies") == (("pause_id",),)
     triggers = {row[0] for row in connection.execute("SELECT sql FROM sqlite_schema WHERE type = 'trigger'")}
-    assert triggers == {*guards(connection), *order_guards()}
+    assert triggers == {*guards(connection), *order_guards(), SUMMING.strip()}
     connection.close()
 
 
@@ -195,6 +209,9 @@ def test_a_new_row_is_still_taken(path: Path) -> None:
         "INSERT INTO vals VALUES (1, 'before', '1', zeroblob(16))",
         """INSERT INTO vals VALUES (1, 'detail":"x","why', '1', zeroblob(16))""",
         "INSERT INTO vals VALUES (99, 'why', '1', zeroblob(16))",
+        # Bodies of a pause that was never opened, or not in that run.
+        "INSERT INTO pause_bodies VALUES ('q', 'run', 'k', x'00', x'00')",
+        "INSERT INTO pause_bodies VALUES ('p', 'another', 'k', x'00', x'00')",
         # A row behind which no other has a place.
         *(
             "INSERT INTO facts (id, run_id, segment, position, kind, recorded_us, prev_hash, hash) "
@@ -217,11 +234,50 @@ def test_a_stray_row_is_refused_and_appending_goes_on(path: Path, insert: str) -
     asyncio.run(ledger.close())
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        PauseAnswered(
+            pause_id="p", pause_kind="ask", answer="approved", tool_name="t", call_id="c", paused_us=1
+        ),
+        PauseClosed(pause_id="p", reason="expired", tool_name="t", call_id="c"),
+        RunAbandoned(by="dana", reason="old"),
+    ],
+)
+def test_a_body_goes_with_what_ends_its_pause_and_never_comes_back(path: Path, end: Fact) -> None:
+    taken = "DELETE FROM pause_bodies"
+    back = "INSERT INTO pause_bodies VALUES ('p', 'run', 'k', x'00', x'00')"
+    (answer,) = attacked(path, [taken])
+    assert answer == "footprint: pause_bodies is append-only; a body goes with its answer"
+    ledger = SqliteLedger(path)
+    # The end of a pause of another run, and of a segment, is none of this one.
+    others = (
+        ("other", 1, end),
+        ("run", 3, PauseClosed(pause_id="q", reason="expired", tool_name="t", call_id="c")),
+        ("run", 4, abandoned_segment()),
+    )
+    for run_id, position, fact in others:
+        entries = (Entry(position=position, time=3, fact=fact),)
+        asyncio.run(ledger.append(Batch(run_id=run_id, segment=1, entries=entries)))
+        assert attacked(path, [taken]) == [answer]
+    asyncio.run(ledger.append(Batch(run_id="run", segment=1, entries=(Entry(position=5, time=3, fact=end),))))
+    asyncio.run(ledger.close())
+    assert not [line for line in dump(path) if line.startswith('INSERT INTO "pause_bodies"')]
+    assert attacked(path, [back]) == [
+        "footprint: pause_bodies is append-only; a body belongs to an open pause"
+    ]
+
+
+def abandoned_segment() -> SegmentEnded:
+    """What closes a segment whose process died."""
+    return SegmentEnded(outcome="abandoned", iterations=1, input_tokens=0, output_tokens=0, duration_us=1)
+
+
 def test_views_take_no_writes(path: Path) -> None:
     connection = opened(path)
     views = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'")]
     connection.close()
-    assert len(views) == 6
+    assert len(views) == 8
     answers = attacked(path, [f"DELETE FROM {view}" for view in views])
     assert all("cannot modify" in answer for answer in answers)
 

@@ -21,6 +21,7 @@ from footprint_core.facts import (
     Fact,
     PauseAnswered,
     PauseOpened,
+    RunAbandoned,
     RunConfigured,
     SegmentEnded,
     ToolFinished,
@@ -322,7 +323,12 @@ def test_a_pause_stands_until_it_is_answered_or_its_run_is_abandoned(tmp_path: P
         assert (standing.position, standing.segment, standing.answered) == (4, 2, True)
 
         await ledger.append(batch("left", opening("l"), ended("paused")))
+        # A resume that died before its answer was on record leaves the question open; a person does not.
         await ledger.append(batch("left", ended("abandoned"), first=3, segment=2))
+        standing = await ledger.pause_standing("left", "l")
+        assert standing is not None
+        assert not standing.answered
+        await ledger.append(batch("left", RunAbandoned(by="dana", reason="old"), first=4, segment=2))
         standing = await ledger.pause_standing("left", "l")
         assert standing is not None
         assert standing.answered

@@ -22,7 +22,8 @@ from footprint_core.facts import (
     ToolFinished,
     TraceRef,
 )
-from footprint_core.ledger import Batch, Entry
+from footprint_core.ledger import Batch, Entry, Receipt
+from footprint_core.redacting import Redacting
 from footprint_observe.redaction.policy import Redaction
 from footprint_observe.store import writer
 from footprint_observe.store.append import Appender
@@ -219,7 +220,7 @@ def test_an_append_that_began_before_the_close_does_not_open_the_file_again(tmp_
     held = appender(ledger)
     asyncio.run(ledger.close())
     with pytest.raises(LedgerWriteError, match="closed"):
-        held.now(prepare(batch("run", TAKEN), Redaction.none()))
+        held.now(prepare(batch("run", TAKEN), Redacting(Redaction.none())))
     assert [path.name for path in tmp_path.iterdir()] == ["l.db"]
 
 
@@ -256,40 +257,94 @@ def test_an_unexpected_failure_of_the_writer_still_answers_those_who_wait(
     asyncio.run(ledger.close())
 
 
-@pytest.mark.parametrize(
-    ("pragma", "undo", "name"),
-    [
-        ("max_page_count = 1", "max_page_count = 1000000", "SQLITE_FULL"),
-        ("query_only = ON", "query_only = OFF", "SQLITE_READONLY"),
-    ],
+LARGE = ToolFinished(
+    iteration=1, call_id="c", tool_name="t", failed=False, duration_us=1, result="secret" * 20_000
 )
-def test_a_disk_that_takes_no_more_fails_the_append_by_name_and_leaves_nothing(
-    tmp_path: Path, pragma: str, undo: str, name: str
-) -> None:
+
+
+def test_a_disk_that_takes_no_more_fails_the_appends_by_name_and_leaves_nothing(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "l.db")
     ledger.append_inline(batch("run", TAKEN))
-    large = ToolFinished(
-        iteration=1, call_id="c", tool_name="t", failed=False, duration_us=1, result="secret" * 20_000
-    )
-    connection_of(ledger).execute(f"PRAGMA {pragma}")
+    connection_of(ledger).execute("PRAGMA max_page_count = 1")
+    with pytest.raises(LedgerWriteError, match="SQLITE_FULL") as caught:
+        ledger.append_inline(batch("run", TAKEN, LARGE, first=2))
+    assert (caught.value.run_id, caught.value.segment) == ("run", 1)
 
     async def story() -> None:
-        with pytest.raises(LedgerWriteError, match=name) as caught:
-            ledger.append_inline(batch("run", TAKEN, large, first=2))
-        assert (caught.value.run_id, caught.value.segment) == ("run", 1)
         answers = await asyncio.gather(
-            ledger.append(batch("other", large)),
-            ledger.append(batch("run", TAKEN, large, first=2, segment=3)),
+            ledger.append(batch("other", LARGE)),
+            ledger.append(batch("run", TAKEN, LARGE, first=2, segment=3)),
             return_exceptions=True,
         )
         assert [type(answer) for answer in answers] == [LedgerWriteError, LedgerWriteError]
         assert [getattr(answer, "run_id", None) for answer in answers] == ["other", "run"]
-        assert all(name in str(answer) and "secret" not in str(answer) for answer in answers)
+        assert all("SQLITE_FULL" in str(answer) and "secret" not in str(answer) for answer in answers)
         assert ids(tmp_path / "l.db") == [(1, "run", 1)]
 
-        connection_of(ledger).execute(f"PRAGMA {undo}")
-        await ledger.append(batch("run", TAKEN, large, first=2))
+        connection_of(ledger).execute("PRAGMA max_page_count = 1000000")
+        await ledger.append(batch("run", TAKEN, LARGE, first=2))
         await ledger.close()
 
     asyncio.run(story())
     assert [row[1:] for row in ids(tmp_path / "l.db")] == [("run", 1), ("run", 2), ("run", 3)]
+
+
+def test_a_disk_that_is_too_full_for_one_batch_takes_those_that_were_queued_with_it(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "l.db")
+    ledger.append_inline(batch("run", TAKEN))
+    connection = connection_of(ledger)
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages + 5}")
+
+    async def story() -> None:
+        answers = await together(
+            ledger, batch("a", TAKEN), batch("large", LARGE), batch("b", TAKEN), batch("run", TAKEN)
+        )
+        assert [type(answer) for answer in answers[1:]] == [LedgerWriteError, Receipt, RunTakenOverError]
+        assert "SQLITE_FULL" in str(answers[1])
+        await ledger.close()
+
+    asyncio.run(story())
+    assert [row[1] for row in ids(tmp_path / "l.db")] == ["run", "first", "a", "b"]
+
+
+async def together(ledger: SqliteLedger, *batches: Batch) -> list[Any]:
+    """Append batches so that the writer takes them at once."""
+    (opened,) = ledger._by_process.values()
+    taken, write = threading.Event(), opened.writer._write
+
+    def told(batches: Sequence[Prepared]) -> Sequence[LedgerError | None]:
+        taken.set()
+        return write(batches)
+
+    opened.writer._write = told
+    with appender(ledger)._lock:
+        # While the lock is held, nothing is taken behind the first.
+        first = asyncio.ensure_future(ledger.append(batch("first", TAKEN)))
+        await asyncio.to_thread(taken.wait, 30)
+        waiting = [asyncio.ensure_future(ledger.append(given)) for given in batches]
+        await asyncio.sleep(0)
+    return (await asyncio.gather(first, *waiting, return_exceptions=True))[1:]
+
+
+def test_bytes_that_wait_are_bounded_too_and_a_batch_that_is_alone_always_goes_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "MAX_QUEUED_BYTES", 100_000)
+    ledger = SqliteLedger(tmp_path / "l.db")
+
+    async def story() -> None:
+        await ledger.append(batch("alone", LARGE))
+        answers = await together(
+            ledger, batch("a", LARGE), batch("b", TAKEN), batch("c", LARGE), batch("d", TAKEN)
+        )
+        # The first goes in whatever its size, and nothing else fits beside it.
+        refused = [type(answer) for answer in answers]
+        assert refused[1:] == [LedgerBusyError] * 3
+        assert "MiB already wait" in str(answers[1])
+        assert answers[1].run_id == "b"
+        await ledger.append(batch("e", LARGE))
+        await ledger.close()
+
+    asyncio.run(story())
+    assert [row[1] for row in ids(tmp_path / "l.db")] == ["alone", "first", "a", "e"]

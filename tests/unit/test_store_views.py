@@ -25,6 +25,7 @@ from footprint_core.facts import (
     ModelReplied,
     PauseAnswered,
     PauseOpened,
+    RunAbandoned,
     RunConfigured,
     SegmentEnded,
     ToolFinished,
@@ -349,7 +350,7 @@ def test_a_pause_is_open_until_it_is_answered_or_abandoned(ledger: SqliteLedger)
     Run(ledger, "waiting").add(configured(), pause("p2"), ended("paused"))
     left = Run(ledger, "left")
     left.add(configured(), pause("p3"), ended("paused"))
-    left.add(ended("abandoned"), segment=2)
+    left.add(RunAbandoned(by="dana", reason="old"), segment=2)
     rows = ask(ledger, "SELECT pause_id, kind, middleware, answer, paused_us, open FROM pauses ORDER BY id")
     assert [tuple(row.values()) for row in rows] == [
         ("p1", "ask", "four-eyes", "declined", 60, 0),

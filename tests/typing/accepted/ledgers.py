@@ -8,7 +8,7 @@ import msgspec
 
 from footprint_core import Agent, Answer, Batch, Decision, Entry, Ledger, MemoryLedger, Receipt, Redactor
 from footprint_core.facts import Fact, MessageTaken
-from footprint_core.ledger import Marks, PauseStanding
+from footprint_core.ledger import KeptPause, Marks, PauseStanding, RunStanding
 from footprint_core.providers import Scripted, reply
 
 
@@ -32,6 +32,12 @@ class Counted:
 
     async def pause_standing(self, run_id: str, pause_id: str, /) -> PauseStanding | None:
         return await self._inner.pause_standing(run_id, pause_id)
+
+    async def kept_pause(self, pause_id: str, /) -> KeptPause | None:
+        return await self._inner.kept_pause(pause_id)
+
+    async def run_standing(self, run_id: str, /) -> RunStanding | None:
+        return await self._inner.run_standing(run_id)
 
     def entries(self, run_id: str, /) -> tuple[Entry, ...]:
         return self._inner.entries(run_id)

@@ -155,7 +155,10 @@ async def main() -> None:
         if demands_decision(outcome):
             assert_type(outcome, AskPause | CheckInPause)
             decided += 1
-        outcome = await agent.resume(outcome.checkpoint, answer_to(outcome))
+        if len(kinds) % 2:
+            outcome = await agent.resume(outcome.checkpoint, answer_to(outcome))
+        else:
+            outcome = await agent.resume(pause_id=outcome.pause_id, answer=answer_to(outcome))
     assert outcome.text == "Done."
     assert kinds == ["ask", "check-in", "check-in", "human", "human", "ask"]
     assert decided == 4

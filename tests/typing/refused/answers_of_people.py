@@ -84,12 +84,20 @@ def read(ask: AskPause, check_in: CheckInPause, human: HumanPause, answer: Answe
 
 
 async def resumed(agent: Agent, outcome: Outcome, pause: AskPause) -> str:
-    # refused: mypy arg-type, pyright reportArgumentType
+    # refused: mypy call-overload, pyright reportArgumentType
     await agent.resume(outcome, check_in_approved(by="dana"))
-    # refused: mypy arg-type, pyright reportArgumentType
+    # refused: mypy call-overload, pyright reportArgumentType
     await agent.resume(pause, check_in_approved(by="dana"))
-    # refused: mypy call-arg, pyright reportCallIssue
+    # refused: mypy call-overload, pyright reportCallIssue
     await agent.resume(pause.checkpoint, check_in_approved(by="dana"), True)
+    # refused: mypy call-overload, pyright reportCallIssue
+    await agent.resume(answer=check_in_approved(by="dana"))
+    # refused: mypy call-overload, pyright reportCallIssue
+    await agent.resume(pause.checkpoint, pause_id=pause.pause_id, answer=check_in_approved(by="dana"))
+    # refused: mypy call-overload, pyright reportArgumentType
+    await agent.resume(pause.pause_id, check_in_approved(by="dana"))
+    # refused: mypy call-overload, pyright reportArgumentType
+    await agent.session().resume(pause_id=None, answer=check_in_approved(by="dana"))
     # refused: mypy union-attr, pyright reportAttributeAccessIssue
     return outcome.text
 

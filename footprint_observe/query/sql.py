@@ -1,0 +1,136 @@
+"""A question a person writes in SQL, to a file that is opened for reading only."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+
+from footprint_core.errors import LedgerReadError
+from footprint_observe.query.database import Record, reading
+from footprint_observe.query.refusals import QuestionError, QuestionTimeoutError
+
+# `mode=ro` is about the ledger alone: these would read, and write, other files.
+_ELSEWHERE = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH})
+# Steps of SQLite between two looks at the clock; about a tenth of a millisecond.
+_STEPS = 10_000
+_OF_THE_FILE = frozenset(
+    {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_NOTADB}
+)
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """What a question gives.
+
+    Attributes:
+        columns: The names of its columns; one that stands twice is numbered.
+        rows: Its rows, read as they are taken; bytes are given as hex digits.
+    """
+
+    columns: tuple[str, ...]
+    rows: Iterator[tuple[object, ...]]
+
+
+def sql(
+    path: str | os.PathLike[str],
+    question: str,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    timeout: float = 60.0,
+) -> list[Record]:
+    """The rows a question in SQL gives, by column.
+
+    Args:
+        path: The ledger file.
+        question: One statement that gives rows, like `select * from runs where agent = :name`.
+        parameters: Its named parameters.
+        timeout: Seconds after which it is stopped.
+
+    Raises:
+        QuestionError: SQLite does not take the question, or it is none that gives rows.
+        QuestionTimeoutError: It took longer than the timeout.
+        LedgerError: There is no ledger at that path, or it cannot be read.
+    """
+    with asked(path, question, parameters or {}, timeout=timeout) as found:
+        return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+
+
+@contextmanager
+def asked(
+    path: str | os.PathLike[str], question: str, parameters: Mapping[str, object], *, timeout: float
+) -> Generator[Answers]:
+    """What a question gives, row by row; the rows can be read within the block.
+
+    Raises:
+        LedgerError: As `sql`; a question may fail in the middle of its rows.
+    """
+    with reading(path) as db:
+        connection = db.conn
+        connection.set_authorizer(_here_only)
+        # A text that is no UTF-8 can only be made by the question itself.
+        connection.text_factory = _text
+        limit = _Limit(timeout)
+        connection.set_progress_handler(limit.is_over, _STEPS)
+        try:
+            cursor = connection.execute(question, dict(parameters))
+            columns = _names([str(column[0]) for column in cursor.description or ()])
+            if not columns:
+                raise QuestionError("That query gives no rows; ask one, like `select * from runs`.")
+            yield Answers(columns=columns, rows=(tuple(map(_cell, row)) for row in cursor))
+        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
+            raise limit.refusal(error) from None
+
+
+class _Limit:
+    """The time a question is given."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    def is_over(self) -> bool:
+        """Whether it is over; SQLite stops the question then."""
+        return time.monotonic() > self._end
+
+    def refusal(self, error: Exception) -> LedgerReadError | QuestionError:
+        """Why there is no answer, or no more of it."""
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_INTERRUPT:
+            if not self.is_over():
+                # The clock was looked at when the person pressed Ctrl-C, and SQLite kept that to itself.
+                raise KeyboardInterrupt
+            return QuestionTimeoutError(
+                f"The query took longer than {self._seconds:g} seconds and was stopped; ask for less, or "
+                "give it more time with --timeout."
+            )
+        if code in _OF_THE_FILE:
+            name = getattr(error, "sqlite_errorname", "")
+            return LedgerReadError(f"The ledger file could not be read ({name}); check its disk.")
+        said = "it is no text" if isinstance(error, UnicodeError) else str(error).rstrip(".")
+        return QuestionError(f"SQLite does not take that query ({said}); correct it.")
+
+
+def _here_only(action: int, *_about: str | None) -> int:
+    return sqlite3.SQLITE_DENY if action in _ELSEWHERE else sqlite3.SQLITE_OK
+
+
+def _names(given: list[str]) -> tuple[str, ...]:
+    names: list[str] = []
+    for name in given:
+        number, unique = 2, name
+        while unique in names:
+            unique, number = f"{name}_{number}", number + 1
+        names.append(unique)
+    return tuple(names)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="backslashreplace")
+
+
+def _cell(value: object) -> object:
+    return value.hex() if isinstance(value, bytes) else value

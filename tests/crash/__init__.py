@@ -1,0 +1,1 @@
+"""Kills, disk errors and processes that fight, against the real product."""
