@@ -10,7 +10,7 @@ cancelled. Without a timeout a hook runs on the event loop, and there is no limi
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -21,6 +21,8 @@ from footprint_core.plain import Json
 
 Phase: TypeAlias = Literal["input", "output"]
 """Which of the two messages a message rule is shown."""
+
+_UNREAD: Final = object()
 
 
 class ToolCallContext:
@@ -65,7 +67,7 @@ class ToolCallContext:
         self._args = args
         self._copied_args: ToolArgs | None = None
         self._identity = identity
-        self._copied_identity: Json = None
+        self._copied_identity: Json = _UNREAD
 
     @property
     def args(self) -> ToolArgs:
@@ -78,7 +80,7 @@ class ToolCallContext:
     @property
     def identity(self) -> Json:
         """What the caller passed to `run` as identity, or None: a copy."""
-        if self._copied_identity is None:
+        if self._copied_identity is _UNREAD:
             self._copied_identity = plain.copy(self._identity)
         return self._copied_identity
 
@@ -115,13 +117,13 @@ class ToolResultContext(ToolCallContext):
             identity=identity,
         )
         self._result = result
-        self._copied_result: Json = None
+        self._copied_result: Json = _UNREAD
         self.failed = failed
 
     @property
     def result(self) -> Json:
         """The result as the rule before left it, as plain JSON: a copy of the rule's own."""
-        if self._copied_result is None:
+        if self._copied_result is _UNREAD:
             self._copied_result = plain.copy(self._result)
         return self._copied_result
 
@@ -142,12 +144,12 @@ class MessageContext:
         self.content = content
         self.history = history
         self._identity = identity
-        self._copied_identity: Json = None
+        self._copied_identity: Json = _UNREAD
 
     @property
     def identity(self) -> Json:
         """What the caller passed to `run` as identity, or None: a copy."""
-        if self._copied_identity is None:
+        if self._copied_identity is _UNREAD:
             self._copied_identity = plain.copy(self._identity)
         return self._copied_identity
 

@@ -70,6 +70,9 @@ class _OpenCalls(msgspec.Struct, kw_only=True):
     ended: bool = False
 
 
+_FORGOTTEN = _OpenCalls(iteration=0, taken={}, ended=True)
+
+
 class Redacting:
     """A redactor, and what it took out of calls that are still open.
 
@@ -86,7 +89,8 @@ class Redacting:
         self.redactor = redactor
         self._echoing = redactor if isinstance(redactor, EchoRedactor) else None
         self._open: OrderedDict[str, _OpenCalls] = OrderedDict()
-        self._ended: deque[str] = deque()
+        # Full from the first, so that an end costs the same whether it is the first or the thousandth.
+        self._ended: deque[str] = deque([""] * _MOST_ENDED, maxlen=_MOST_ENDED)
 
     def batch(self, batch: Batch) -> tuple[tuple[Entry, ...], dict[int, Marks]]:
         """The entries as they may be kept, and what was done to each, by position."""
@@ -139,11 +143,10 @@ class Redacting:
         if calls is None or calls.ended:
             return
         calls.ended = True
+        oldest = self._ended[0]
+        if self._open.get(oldest, _FORGOTTEN).ended:
+            self._open.pop(oldest, None)
         self._ended.append(run_id)
-        if len(self._ended) > _MOST_ENDED:
-            oldest = self._ended.popleft()
-            if oldest in self._open and self._open[oldest].ended:
-                del self._open[oldest]
 
     def _without_echoes(self, batch: Batch, entries: list[Entry], at: int, marks: dict[int, Marks]) -> None:
         entry = entries[at]

@@ -112,17 +112,18 @@ def _find(
 
 def _plan(db: Database, run: str | None, asked: Wanted) -> tuple[str, dict[str, object], int]:
     """The query for one part of the values, its parameters but the bounds of the part, and the last place."""
+    own: tuple[str, ...] = ()
+    values = dict(asked.values)
     if run is not None:
-        run_id = meant(db, run)
-        (last,) = db.conn.execute("SELECT max(position) FROM facts WHERE run_id = ?", (run_id,)).fetchone()
         source, place, own = _SOME, "f.position", ("f.run_id = :run",)
+        values["run"] = meant(db, run)
+        (last,) = db.conn.execute("SELECT max(position) FROM facts WHERE run_id = :run", values).fetchone()
     else:
         # Without filters the values alone are read, in half the time.
-        run_id, last, own = None, last_id(db), ()
         source, place = (_SOME, "f.id") if asked.conditions else (_ALL, "v.fact_id")
+        last = last_id(db)
     condition = asked.sql(*own, f"{place} > :after", f"{place} <= :last")
-    sql = _VALUES.format(source=source, condition=condition, place=place)
-    return sql, {**asked.values, "run": run_id}, last
+    return _VALUES.format(source=source, condition=condition, place=place), values, last
 
 
 class _Needle:

@@ -135,7 +135,6 @@ class Appender:
         Nothing is kept then.
         """
         with self._lock:
-            heads: dict[str, Head] = {}
             outcomes: list[LedgerError | None] = [None] * len(batches)
             began = time.perf_counter()
             try:
@@ -143,7 +142,11 @@ class Appender:
                 if not _begin(connection):
                     return None
                 self._file.check()
-                if not self._all(connection, batches, heads):
+                heads = self._all(connection, batches)
+                if heads is None:
+                    if not _begin(connection):
+                        return None
+                    heads = {}
                     outcomes = [self._within(connection, batch, heads) for batch in batches]
                 self._commit(connection)
             except LedgerError as error:
@@ -190,18 +193,20 @@ class Appender:
         self._undo()
         return self._connection
 
-    def _all(
-        self, connection: sqlite3.Connection, batches: Sequence[Prepared], heads: dict[str, Head]
-    ) -> bool:
-        """Insert all batches at once; False when one of them fails, and none is inserted then."""
-        connection.execute("SAVEPOINT batch")
+    def _all(self, connection: sqlite3.Connection, batches: Sequence[Prepared]) -> dict[str, Head] | None:
+        """Insert all batches at once; None when one of them fails, and the transaction is over then.
+
+        Without a savepoint: inside one, SQLite writes each page a row changes to a temporary file, each time.
+        """
         try:
-            heads.update(self._insert(connection, batches, heads))
-        except (sqlite3.Error, LedgerError) as error:
-            _back_to_savepoint(connection, error)
-            return False
-        connection.execute("RELEASE batch")
-        return True
+            return self._insert(connection, batches, {})
+        except LedgerError:
+            pass
+        except sqlite3.Error as error:
+            if failures.is_about_the_file(error) or failures.is_full(error):
+                raise
+        self._undo()
+        return None
 
     def _within(
         self, connection: sqlite3.Connection, batch: Prepared, heads: dict[str, Head]
@@ -210,7 +215,11 @@ class Appender:
         try:
             heads.update(self._insert(connection, (batch,), heads))
         except (sqlite3.Error, LedgerError) as error:
-            _back_to_savepoint(connection, error)
+            if not connection.in_transaction or failures.is_about_the_file(error):
+                # A full disk ends the whole transaction; there is no savepoint to go back to.
+                raise
+            connection.execute("ROLLBACK TO batch")
+            connection.execute("RELEASE batch")
             return error if isinstance(error, LedgerError) else self._refused(batch, error)
         connection.execute("RELEASE batch")
         return None
@@ -314,14 +323,6 @@ class Appender:
             known.move_to_end(run_id)
         while len(known) > _MAX_HEADS:
             known.popitem(last=False)
-
-
-def _back_to_savepoint(connection: sqlite3.Connection, error: sqlite3.Error | LedgerError) -> None:
-    if not connection.in_transaction or failures.is_about_the_file(error):
-        # A full disk ends the whole transaction; there is no savepoint to go back to.
-        raise error
-    connection.execute("ROLLBACK TO batch")
-    connection.execute("RELEASE batch")
 
 
 def _begin(connection: sqlite3.Connection) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from appending import CONFIGURED, ENDED, TAKEN, append, batch, connection_of, whole_run
+from appending import CONFIGURED, ENDED, TAKEN, append, appender_of, batch, connection_of, whole_run
 from footprint_core.errors import LedgerError, RunTakenOverError
 from footprint_observe.store import append as append_module
 from footprint_observe.store import open_runs
@@ -152,3 +152,15 @@ def test_an_error_of_an_append_never_leaves_a_run_open(ledger: SqliteLedger) -> 
         await ledger.close()
 
     asyncio.run(story())
+
+
+def test_while_another_thread_appends_nobody_waits_for_it(ledger: SqliteLedger) -> None:
+    answers: list[object] = []
+    with appender_of(ledger)._lock:
+        asking = threading.Thread(
+            target=lambda: answers.append(ledger.append_inline(batch("run", 1, TAKEN))), daemon=True
+        )
+        asking.start()
+        asking.join(30)
+        assert answers == [None]
+    asyncio.run(ledger.close())

@@ -240,6 +240,41 @@ def test_an_answer_for_a_loop_that_is_gone_stops_nobody_else(tmp_path: Path) -> 
     asyncio.run(ledger.close())
 
 
+def test_tasks_that_are_ready_together_share_one_commit(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "l.db")
+    statements: list[str] = []
+    connection_of(ledger).set_trace_callback(statements.append)
+
+    async def story() -> None:
+        for position in (1, 2, 3):
+            await asyncio.gather(
+                *(ledger.append(batch(f"run-{at}", TAKEN, first=position)) for at in range(50))
+            )
+
+    asyncio.run(story())
+    assert statements.count("COMMIT") == 3
+    connection_of(ledger).set_trace_callback(None)
+    asyncio.run(ledger.close())
+
+
+def test_a_loop_that_is_closed_before_it_woke_the_writer_holds_up_nobody(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "l.db")
+
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(ledger.append(batch("gone", TAKEN)))
+    # The loop ends behind the step in which the batch was queued.
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    (opened,) = ledger._by_process.values()
+    assert not opened.writer.idle
+    asyncio.run(asyncio.wait_for(ledger.append(batch("here", TAKEN)), 30))
+    assert {row[1] for row in ids(tmp_path / "l.db")} == {"gone", "here"}
+    task.cancel()
+    loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+    loop.close()
+    asyncio.run(ledger.close())
+
+
 def test_an_unexpected_failure_of_the_writer_still_answers_those_who_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
