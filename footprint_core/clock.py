@@ -50,9 +50,10 @@ def is_seconds(value: object) -> bool:
 
 
 def iso(microseconds: int) -> str:
-    """An instant as ISO 8601 in UTC with its zone, to the microsecond."""
-    return (
-        datetime.fromtimestamp(microseconds // 1_000_000, UTC)
-        .replace(microsecond=microseconds % 1_000_000)
-        .isoformat(timespec="microseconds")
-    )
+    """An instant as ISO 8601 in UTC with its zone, to the microsecond; the number if no calendar has it."""
+    try:
+        second = datetime.fromtimestamp(microseconds // 1_000_000, UTC)
+    except (ValueError, OverflowError, OSError):
+        # A file that was written to by hand can hold any number, and is asked about all the same.
+        return str(microseconds)
+    return second.replace(microsecond=microseconds % 1_000_000).isoformat(timespec="microseconds")

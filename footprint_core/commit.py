@@ -43,6 +43,7 @@ class Writer:
         "_audience",
         "_ledger",
         "_pending",
+        "_results",
         "_rows",
         "_state",
         "broken",
@@ -68,6 +69,8 @@ class Writer:
         self._ledger = ledger
         self._audience = audience
         self._state = state
+        # A copy: the fold takes away what is answered, and a batch can wait for its append.
+        self._results: Mapping[str, Json] = dict(state.results)
         self.now = clock.now
         self._pending: list[Entry] = []
         self._rows: list[Decision] = []
@@ -115,12 +118,17 @@ class Writer:
             trace=self.trace,
             pause=None if pause is None else PauseBody(pause_id=pause_id, checkpoint=pause),
             calls=self._state.calls,
+            results=self._results,
         )
-        self._pending.clear()
         try:
+            self._pending.clear()
             receipt = self._ledger.append_inline(batch)
         except Exception as error:  # noqa: BLE001 - a ledger of another make raises its own
             raise self._failed(error) from error.__cause__
+        except BaseException:
+            # A signal handler ended the program in the middle: nobody knows what of it was appended.
+            self.broken = True
+            raise
         if receipt is None:
             await _finish(self._append(batch))
         else:
@@ -131,6 +139,9 @@ class Writer:
             receipt = await self._ledger.append(batch)
         except Exception as error:  # noqa: BLE001 - a ledger of another make raises its own
             raise self._failed(error) from error.__cause__
+        except BaseException:
+            self.broken = True
+            raise
         self._publish(receipt)
 
     def _failed(self, error: Exception) -> LedgerError:

@@ -1,8 +1,13 @@
-"""Texts that were taken out of a call, and taking them out of what was said about it."""
+"""Texts that were taken out of a call, and taking them out of what was said about it.
+
+Texts are those of values and of keys, and whole numbers as they are written. A number with a fraction is
+none: it can be written in more ways than can be looked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import TypeAlias
 
 from footprint_core import plain
@@ -16,6 +21,8 @@ Taken: TypeAlias = tuple[str, ...] | None
 """Texts that were taken out of a call, the longest first; None when they are too many to remember."""
 
 _SHORTEST = 6
+# What the mask holds itself; taking that out of a text would put it there again.
+_OF_THE_MASK = frozenset({REDACTED, REDACTED.strip("[]")})
 _MOST_TEXTS = 1_000
 _MOST_CHARS = 1 << 16
 
@@ -70,18 +77,34 @@ def echoed(paths: Iterable[str]) -> Marks:
 
 
 def _text(text: str, taken: tuple[str, ...], path: str, found: list[str]) -> str:
-    kept = text
+    marked: bytearray | None = None
     for one in taken:
-        if one in kept:
-            kept = kept.replace(one, REDACTED)
-    if kept is not text:
-        found.append(path)
-    return kept
+        at = text.find(one)
+        while at >= 0:
+            marked = marked or bytearray(len(text))
+            marked[at : at + len(one)] = b"\1" * len(one)
+            at = text.find(one, at + 1)
+    if marked is None:
+        return text
+    found.append(path)
+    # Texts that overlap go as one, for what is left of the second would still tell its end.
+    return "".join(
+        [REDACTED if gone else text[first : first + length] for gone, first, length in _runs(marked)]
+    )
+
+
+def _runs(marked: bytearray) -> Iterator[tuple[int, int, int]]:
+    """Every stretch of equal marks: its mark, its first index and its length."""
+    at = 0
+    for mark, run in groupby(marked):
+        length = sum(1 for _ in run)
+        yield mark, at, length
+        at += length
 
 
 def _gather(value: Json, found: set[str]) -> None:
     if isinstance(value, str):
-        if len(value) >= _SHORTEST and value not in REDACTED:
+        if len(value) >= _SHORTEST and value not in _OF_THE_MASK:
             found.add(value)
         if value[:1] in {"{", "["}:
             try:
@@ -92,7 +115,8 @@ def _gather(value: Json, found: set[str]) -> None:
     elif isinstance(value, int) and not isinstance(value, bool):
         _gather(str(value), found)
     elif plain.is_object(value):
-        for item in value.values():
+        for key, item in value.items():
+            _gather(key, found)
             _gather(item, found)
     elif plain.is_array(value):
         for item in value:

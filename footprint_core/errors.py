@@ -35,7 +35,7 @@ FootprintError
 │   ├── LedgerReadError       a row cannot be read as it stands in the file
 │   ├── LedgerWriteError      an append failed; nothing acted on it
 │   ├── LedgerBusyError       the ledger did not take an append in time
-│   └── RunTakenOverError     another process continued the run
+│   └── RunTakenOverError     the run was continued or given up elsewhere
 ├── KeyRingError              keys cannot be read, or do not open what was sealed
 └── RecorderError             a recorder cannot be found or made
 ```
@@ -380,7 +380,7 @@ class LedgerBusyError(LedgerError):
 
 
 class RunTakenOverError(LedgerError):
-    """Another process continued the run; this one stopped before it acted."""
+    """The run was continued or given up elsewhere; this process stopped before it acted."""
 
 
 class KeyRingError(FootprintError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -68,6 +69,9 @@ class PauseBody(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     checkpoint: Mapping[str, Json]
 
 
+_NO_RESULTS: Mapping[str, Json] = MappingProxyType({})
+
+
 class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is appended at once.
 
@@ -81,6 +85,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         trace: The segment's span, written on every row.
         pause: The body of the pause this batch opens.
         calls: The calls of the last reply, for a redactor that looks for echoes of their arguments.
+        results: What tools had given for calls that were still open when the segment began, by call; for the
+            same redactor, since another process appended them.
     """
 
     run_id: str
@@ -89,6 +95,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     trace: TraceRef | None = None
     pause: PauseBody | None = None
     calls: tuple[ToolCall, ...] = ()
+    results: Mapping[str, Json] = _NO_RESULTS
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):

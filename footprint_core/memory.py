@@ -6,7 +6,7 @@ import msgspec
 
 from footprint_core import plain
 from footprint_core.decisions import Decision
-from footprint_core.errors import RunTakenOverError
+from footprint_core.errors import LedgerWriteError, RunTakenOverError
 from footprint_core.facts import Decided, PauseAnswered, PauseClosed, PauseOpened, RunAbandoned, TraceRef
 from footprint_core.ledger import (
     Batch,
@@ -28,8 +28,8 @@ class _Run:
 
     __slots__ = ("next_position", "parts", "trace")
 
-    def __init__(self, first: int) -> None:
-        self.next_position = first
+    def __init__(self) -> None:
+        self.next_position = 1
         self.trace: TraceRef | None = None
         self.parts: list[tuple[int, Receipt]] = []
 
@@ -52,9 +52,14 @@ class MemoryLedger:
 
         Raises:
             RunTakenOverError: The batch does not follow what is here of its run.
+            LedgerWriteError: Nothing is here of its run, and the batch does not begin it.
         """
         first = batch.entries[0].position
-        run = self._runs.get(batch.run_id) or _Run(first)
+        run = self._runs.get(batch.run_id)
+        if run is None:
+            run = _Run()
+            if first != 1:
+                raise LedgerWriteError("This ledger has nothing of this run; start the turn again.")
         if first != run.next_position:
             raise RunTakenOverError("This run was written elsewhere meanwhile; start the turn again.")
         receipt = (

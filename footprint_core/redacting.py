@@ -1,11 +1,12 @@
 """A redactor at work for one ledger: it redacts batches, and takes echoes out of what was said of a call.
 
-An echo is a text of six characters and more that a rule about a place or a key took out of a call's args or
-result, and that stands again in what was said about that call: the why and detail of its rows, a
-permission's reason, the evidence of a check-in, what the model reads of it.
+An echo is a text of six characters and more, a value, a key or a whole number, that a rule about a place or
+a key took out of a call's args or result, and that stands again in what was said about that call: the why
+and detail of its rows, a permission's reason, the evidence of a check-in, what the model reads of it.
 
 What was taken out is remembered while the calls of a reply are open, since what is said about them comes in
-other batches. After a resume in another process it is found anew in the calls that come with a batch.
+other batches. After a resume in another process it is found anew in the calls and results that come with a
+batch.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Protocol, TypeAlias, cast, get_args, runtime_checkable
 import msgspec
 
 from footprint_core.echoes import Taken, echoed, texts_of, without
+from footprint_core.errors import BuilderError
 from footprint_core.facts import (
     CallAnswered,
     CheckInAnswered,
@@ -81,11 +83,19 @@ class Redacting:
 
     Attributes:
         redactor: The same.
+
+    Raises:
+        BuilderError: It is none.
     """
 
     __slots__ = ("_echoing", "_ended", "_open", "redactor")
 
     def __init__(self, redactor: Redactor) -> None:
+        if isinstance(redactor, type) or not callable(getattr(redactor, "redact", None)):
+            # Each of its calls would fail, and what a failing redactor is asked about is masked whole.
+            raise BuilderError(
+                f"redact= takes a policy, not {_kind(redactor)}; give Redaction.standard() or another one."
+            )
         self.redactor = redactor
         self._echoing = redactor if isinstance(redactor, EchoRedactor) else None
         self._open: OrderedDict[str, _OpenCalls] = OrderedDict()
@@ -107,7 +117,7 @@ class Redacting:
             if self._echoing is None:
                 continue
             if type(fact) in _HOLDING and (done or type(fact) is ModelReplied):
-                self._remember(self._echoing, batch.run_id, fact, took=bool(done))
+                self._remember(self._echoing, batch, fact, took=bool(done))
             if type(fact) in _SAID and _speaks(fact):
                 spoken.append(at)
         for at in spoken:
@@ -117,17 +127,18 @@ class Redacting:
             self._end(batch.run_id)
         return tuple(entries), marks
 
-    def _remember(self, echoing: EchoRedactor, run_id: str, fact: Fact, *, took: bool) -> None:
+    def _remember(self, echoing: EchoRedactor, batch: Batch, fact: Fact, *, took: bool) -> None:
         """Remember what was taken out of a fact; a reply opens calls of its own."""
         if isinstance(fact, ModelReplied):
-            calls = self._begin(run_id, fact.iteration)
+            calls = self._begin(batch.run_id, fact.iteration)
         else:
             held = cast("ToolIntended | ToolFinished | Decided", fact)
             if not held.call_id:
                 return
-            opened = self._open.get(run_id)
+            opened = self._open.get(batch.run_id)
             is_open = opened is not None and opened.iteration == held.iteration
-            calls = opened if opened is not None and is_open else self._begin(run_id, held.iteration)
+            # Anew with all that comes along: what is said of the other calls has not come yet.
+            calls = opened if opened is not None and is_open else self._found_anew(batch, held.iteration)
         if took:
             _collect(echoing, fact, calls.taken)
 
@@ -178,7 +189,7 @@ class Redacting:
         return calls.taken.get(fact.call_id or "", ())
 
     def _found_anew(self, batch: Batch, iteration: int) -> _OpenCalls:
-        """What is taken out of the calls that come with a batch, whose reply another process appended."""
+        """What is taken out of the calls and results that come with a batch; another process had them."""
         calls = self._begin(batch.run_id, iteration)
         if batch.calls and self._echoing is not None:
             reply = ModelReplied(
@@ -189,13 +200,28 @@ class Redacting:
                 calls=batch.calls,
             )
             _collect(self._echoing, reply, calls.taken)
+            for call in batch.calls if batch.results else ():
+                if call.id in batch.results:
+                    result = ToolFinished(
+                        iteration=iteration,
+                        call_id=call.id,
+                        tool_name=call.name,
+                        failed=False,
+                        duration_us=0,
+                        result=batch.results[call.id],
+                    )
+                    _collect(self._echoing, result, calls.taken)
         return calls
+
+
+def _kind(given: object) -> str:
+    return f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
 
 
 def _speaks(fact: Fact) -> bool:
     """Whether a fact says something about a call, here."""
     of_call = cast("_OfCall", fact)
-    if not of_call.call_id or (isinstance(of_call, Decided) and of_call.imported is not None):
+    if not of_call.call_id or (type(of_call) is Decided and of_call.imported is not None):
         # A row that another ledger filed has lost its echoes there.
         return False
     return any(getattr(fact, name) is not msgspec.UNSET for name in _SAID[type(fact)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, cast, overload
+from typing import TypeAlias, cast, overload
 
 from footprint_core import plain
 from footprint_core.cancellation import arrive
@@ -36,9 +36,6 @@ from footprint_core.plain import Json
 from footprint_core.spec import AgentSpec
 from footprint_core.state import RunState
 from footprint_core.watch import being_told
-
-if TYPE_CHECKING:
-    pass
 
 
 class Session:
@@ -182,7 +179,7 @@ class Session:
         return released(await self._alone(begin, resuming=True))
 
     async def recover(self, run_id: str) -> Outcome:
-        """Go on with a run whose process died, from what the ledger holds. Nothing of it happens twice.
+        """Go on with a run whose process died, from what the ledger holds.
 
         Replies of the model, results of tools and answers of people are those on record. A tool that may have
         run is not run again, and the model is told so, unless it is `idempotent`. A rule on whose decision

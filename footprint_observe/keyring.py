@@ -29,7 +29,7 @@ _KEY_BYTES = 32
 _NONCE_BYTES = 12
 _LARGEST_FILE = 1 << 16
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_READABLE_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
+_OPEN_TO_OTHERS = stat.S_IRGRP | stat.S_IROTH | stat.S_IWGRP | stat.S_IWOTH
 
 
 class Sealed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -98,7 +98,8 @@ class KeyRing:
         """The ring a file holds: a line `id:base64` for each secret; `#` begins a comment.
 
         Raises:
-            KeyRingError: It cannot be read, others can read it, or it is not of that form.
+            KeyRingError: It cannot be read, others can read or write it, it is larger than 64 KiB, or it is
+                not of that form.
         """
         return cls(_read(_lines(Path(path)), f"The key file {path}"))
 
@@ -175,6 +176,9 @@ class KeyRing:
     def __setattr__(self, name: str, value: object, /) -> Never:
         raise AttributeError(f"A key ring cannot be changed, so {name} cannot be set; make another.")
 
+    def __delattr__(self, name: str, /) -> Never:
+        raise AttributeError(f"A key ring cannot be changed, so {name} stays; make another.")
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, KeyRing):
             return NotImplemented
@@ -219,13 +223,18 @@ def _lines(path: Path) -> list[str]:
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
-            if os.name == "posix" and mode & _READABLE_BY_OTHERS:
-                raise KeyRingError(f"The key file {path} can be read by others; run chmod 600 on it.")
-            text = file.read(_LARGEST_FILE).decode()
+            if os.name == "posix" and mode & _OPEN_TO_OTHERS:
+                raise KeyRingError(f"The key file {path} can be read or written by others; chmod 600 it.")
+            data = file.read(_LARGEST_FILE + 1)
+            if len(data) > _LARGEST_FILE:
+                raise KeyRingError(f"The key file {path} is larger than 64 KiB; name a file of keys alone.")
+            text = data.decode()
     except OSError as error:
         failure = error.strerror or type(error).__name__
     except UnicodeDecodeError:
         failure = "it is no text"
+    except ValueError:
+        failure = "no file can have that name"
     else:
         return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     raise KeyRingError(f"The key file {path} cannot be read ({failure}); name another.")

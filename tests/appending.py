@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +38,8 @@ async def whole_run(ledger: SqliteLedger, run: str, calls: int) -> None:
     """A run of `calls` tool calls: `2 + 2 * calls` batches and `2 + 3 * calls` rows."""
     await append(ledger, batch(run, 1, CONFIGURED))
     for call in range(calls):
+        # Its model: a run that never waits for anything is over before another one begins.
+        await asyncio.sleep(0)
         await append(ledger, batch(run, 2 + 3 * call, DECIDED, TAKEN))
         await append(ledger, batch(run, 4 + 3 * call, TAKEN))
     await append(ledger, batch(run, 2 + 3 * calls, ENDED))

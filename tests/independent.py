@@ -61,7 +61,8 @@ def is_committed(entry: str | None, value: sqlite3.Row) -> bool:
         return entry == hashlib.sha256(data).hexdigest()
     key = last_step(field)
     written = [f'["{base64url(salt)}",{json.dumps(key, ensure_ascii=False)},{text}]']
-    if key.isdigit():
+    # A text that holds the key and the value of a member is no value.
+    if key.isdigit() and not text.startswith(f'"{key}",'):
         written.append(f'["{base64url(salt)}",{text}]')
     return entry in {base64url(hashlib.sha256(base64url(one.encode()).encode()).digest()) for one in written}
 

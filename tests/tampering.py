@@ -12,7 +12,9 @@ from pathlib import Path
 from erasing import Erasing
 from footprint_core.facts import Decided, Fact
 from footprint_core.ledger import Batch, Entry
+from footprint_observe.store.hashing import document, link
 from footprint_observe.store.ledger import SqliteLedger
+from footprint_observe.store.schema import HASHED_COLUMNS
 from samples import FULL, TRACE
 
 Tamper = Callable[[sqlite3.Connection], object]
@@ -48,14 +50,18 @@ def real_file(path: Path, *, decisions: int = 0) -> Path:
 
 @contextmanager
 def unguarded(path: Path) -> Generator[sqlite3.Connection]:
-    """A connection to a file without triggers, whose rows can be written at will."""
+    """A connection to a file without triggers, whose rows can be written at will; then it has them again."""
     connection = sqlite3.connect(path, isolation_level=None)
     try:
-        names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall()
-        for (name,) in names:
+        triggers = connection.execute(
+            "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid"
+        ).fetchall()
+        for name, _ in triggers:
             connection.execute(f"DROP TRIGGER {name}")
         connection.execute("PRAGMA ignore_check_constraints = ON")
         yield connection
+        for _, sql in triggers:
+            connection.execute(sql)
     finally:
         connection.close()
 
@@ -69,3 +75,20 @@ def tampered(path: Path, into: Path, tamper: str | Tamper) -> Path:
         else:
             tamper(connection)
     return into
+
+
+def rehashed(connection: sqlite3.Connection, row_id: int, follow: bool) -> None:
+    """Give a changed row a hash that fits; with `follow`, all rows of its run behind it too."""
+    columns = ", ".join(HASHED_COLUMNS)
+    run_id, position = connection.execute(
+        "SELECT run_id, position FROM facts WHERE id = ?", (row_id,)
+    ).fetchone()
+    rows = connection.execute(
+        f"SELECT id, prev_hash, {columns} FROM facts WHERE run_id = ? AND position >= ? ORDER BY position",
+        (run_id, position),
+    ).fetchall()
+    before = rows[0][1]
+    for behind, _, *values in rows if follow else rows[:1]:
+        digest = link(before, document(tuple(values)))
+        connection.execute("UPDATE facts SET prev_hash = ?, hash = ? WHERE id = ?", (before, digest, behind))
+        before = digest

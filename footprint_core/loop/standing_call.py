@@ -210,7 +210,7 @@ class Call:
             return
         if fact.answer == "person":
             self._person(fact, _note(fact), lost & {"why", "decided_by"})
-        elif fact.changed:
+        elif fact.changed and not fact.shadow:
             self._args = _Args(args=fact.after, changed=True, lost=_lost(fact, lost, "after"))
         elif fact.outcome == "ask" and not fact.shadow:
             self._asked = self._args

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, cast
 
@@ -11,8 +13,8 @@ import click
 
 from footprint_core import plain
 from footprint_core.errors import BuilderError, FootprintError, RecorderError
-from footprint_observe.cli.exits import exit_of
-from footprint_observe.cli.output import one_line
+from footprint_observe.cli.exits import Exit, exit_of
+from footprint_observe.cli.output import closed_streams, drop_output, one_line
 
 _COMMANDS = (
     "demo",
@@ -56,15 +58,41 @@ class _Group(click.Group):
         module = import_module(f"footprint_observe.cli.{cmd_name}")
         return cast("click.Command", getattr(module, cmd_name))
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read the arguments; the help is printed here."""
+        with _writing():
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
+        closed_streams()
         try:
-            return super().invoke(ctx)
+            with _writing():
+                return super().invoke(ctx)
         except FootprintError as error:
             click.ClickException(one_line(str(error))).show()
             for line in _cause(error):
                 click.echo(one_line(line), err=True)
             ctx.exit(exit_of(error))
+
+
+@contextmanager
+def _writing() -> Generator[None]:
+    """End as a command does whose output cannot be written."""
+    try:
+        yield
+    except BrokenPipeError:
+        drop_output()
+        raise click.exceptions.Exit(Exit.READER_GONE) from None
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        drop_output()
+        why = os.strerror(error.errno or 0)
+        click.ClickException(f"The output could not be written ({why}); send it elsewhere.").show()
+        raise click.exceptions.Exit(Exit.LEDGER) from None
 
 
 def _cause(error: FootprintError) -> Iterator[str]:
@@ -82,6 +110,8 @@ def _cause(error: FootprintError) -> Iterator[str]:
 def main() -> None:
     """The ledger of what AI agents decide.
 
-    Exit codes: 0 done; 1 the answer is no (not in the ledger, nothing found, a check that failed); 2 the
-    command or its question cannot be understood; 3 the ledger cannot be opened, read or written.
+    Exit codes: 0 done, also when a list is empty; 1 the answer is no (a run, a call or a row that is named is
+    not in the ledger, `find` finds nothing, nothing can be opened, a check failed); 2 the command or its
+    question cannot be understood; 3 the ledger cannot be opened, read or written, or the output cannot be
+    written; 141 the reader of the output has gone.
     """

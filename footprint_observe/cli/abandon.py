@@ -14,11 +14,17 @@ from footprint_observe.query.runs import meant
 from footprint_observe.store.ledger import SqliteLedger
 
 
+def _told(_ctx: click.Context, _param: click.Parameter, given: str) -> str:
+    if not given.strip():
+        raise click.BadParameter("it is blank, and goes on record; say it.")
+    return given
+
+
 @click.command()
 @db_option
 @run_argument
-@click.option("--by", metavar="NAME", required=True, help="Who gives it up.")
-@click.option("--reason", metavar="TEXT", required=True, help="Why.")
+@click.option("--by", metavar="NAME", required=True, callback=_told, help="Who gives it up.")
+@click.option("--reason", metavar="TEXT", required=True, callback=_told, help="Why.")
 def abandon(*, path: str, run: str, by: str, reason: str) -> None:
     """Give up RUN, which has no end or waits for a person: nothing continues it.
 

@@ -23,7 +23,7 @@ def run_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     except FootprintError:
         return []
     names = [CompletionItem("last", help="the newest run")]
-    names += [CompletionItem(run["run_id"], help=run["started_at"][:19]) for run in found]
+    names += [CompletionItem(run["run_id"], help=(run["started_at"] or "")[:19]) for run in found]
     return [name for name in names if name.value.startswith(incomplete)]
 
 

@@ -2,10 +2,14 @@
 
 | code | |
 |---|---|
-| 0 | done |
-| 1 | the answer is no: not in the ledger, nothing found, a check that failed |
+| 0 | done; a list that is asked for may be empty |
+| 1 | the answer is no: what is named is not there, nothing is found or can be opened, a check failed |
 | 2 | the command or its question cannot be understood |
-| 3 | the ledger cannot be opened, read or written |
+| 3 | the ledger cannot be opened, read or written, or the output cannot be written |
+| 141 | who read the output has gone, like `head`: what a shell says where SIGPIPE ended a command |
+
+A question with filters is answered with a list, and an empty one is an answer; `find` asks whether a text is
+anywhere, like `grep`.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ class Exit(IntEnum):
     NO = 1
     USAGE = 2
     LEDGER = 3
+    READER_GONE = 141
 
 
 def exit_of(error: FootprintError) -> Exit:

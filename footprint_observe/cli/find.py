@@ -10,7 +10,7 @@ from rich.text import Text
 
 from footprint_observe.cli.exits import Exit
 from footprint_observe.cli.options import db_option, filter_options, json_option, limit_option, run_option
-from footprint_observe.cli.output import Bar, console, line, note, print_json
+from footprint_observe.cli.output import Bar, console, line, note, on_day, print_json
 from footprint_observe.query.find import Found
 from footprint_observe.query.find import find as places
 
@@ -51,7 +51,7 @@ def find(
 
 
 def _line(one: Found, text: str) -> Text:
-    place = f"{one['recorded_at'][:19].replace('T', ' ')}  {one['run_id'][:_RUN]}:{one['position']}"
+    place = f"{on_day(one['recorded_at'])}  {one['run_id'][:_RUN]}:{one['position']}"
     excerpt = Text(line(one["excerpt"], 400))
     excerpt.highlight_regex(re.compile(re.escape(line(text, 400)), re.IGNORECASE), style="bold yellow")
     return Text.assemble((line(place), "dim"), "  ", (line(one["field"], 80), "cyan"), "  ", excerpt)

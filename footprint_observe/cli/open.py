@@ -36,18 +36,27 @@ def open(
 ) -> None:
     """Show what was sealed in RUN, or in one row, opened with the keys.
 
-    RUN is an id, the beginning of one, or `last`. Nothing is written; the ledger stays sealed.
+    RUN is an id, the beginning of one, or `last`. Nothing is written; the ledger stays sealed. What does not
+    open is said with its place, and the rest is shown; the exit code is 1 when nothing opened.
+
+    A seal is bound to the kind of its row and its path there. A sealed text that was copied to the same
+    path of another row opens there, too.
     """
     if (run is None) == (row is None):
         raise click.UsageError("Name a run, or one row with --id.")
     found = sealed(path, keys=key_ring(keys), run=run or "", row=row, field=field)
+    done = [one for one in found if "value" in one]
     if as_json:
         print_json(found)
-    elif found:
+    elif done:
         with paged() as out:
-            for one in found:
+            for one in done:
                 place = f"[bold]{one['id']}[/]  {one['kind']}  [cyan]{short(one['field'], 200)}[/]"
                 out.print(f"{place}: {escape(one_line(plain.rendered(one['value'])))}", soft_wrap=True)
+    for one in found:
+        if "refusal" in one:
+            note(f"Row {one['id']}, {one_line(str(one['field']))}: {one['refusal']}")
     if not found:
         note("Nothing is sealed there.")
+    if not done:
         ctx.exit(Exit.NO)

@@ -7,11 +7,13 @@ ISO 8601 in UTC.
 
 from __future__ import annotations
 
+import os
 import re
+import select
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TextIO, cast
 
 import click
 from rich.console import Console
@@ -31,16 +33,60 @@ COLORS = {"allow": "green", "deny": "red", "ask": "yellow"}
 """The colour of an outcome."""
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # Rich, which handles the error here, would end the process with 1: the answer is no.
+        raise  # noqa: PLE0704
+
+
 def console() -> Console:
     """Standard output, coloured on a terminal only."""
-    return Console(highlight=False, soft_wrap=False)
+    return _Console(highlight=False, soft_wrap=False)
+
+
+def is_terminal() -> bool:
+    """Whether standard output is one."""
+    return sys.stdout.isatty()
+
+
+def closed_streams() -> None:
+    """Put nothing in the place of an output that was closed before the command began, as `>&-` does."""
+    for name in ("stdout", "stderr"):
+        if cast("TextIO | None", getattr(sys, name)) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - open to the end
+
+
+def drop_output() -> None:
+    """Let what was not written yet go nowhere: Python would try again at its end, and complain."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return
+
+
+def see_reader() -> None:
+    """See that somebody still reads standard output, without writing to it.
+
+    Raises:
+        BrokenPipeError: It is a pipe, and its reader has gone.
+    """
+    if sys.platform == "win32":
+        return
+    try:
+        output = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return
+    poll = select.poll()
+    poll.register(output, 0)
+    if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
+        raise BrokenPipeError
 
 
 @contextmanager
 def paged() -> Generator[Console]:
     """Standard output; on a terminal through the pager when it is longer than the screen."""
     out = console()
-    if not sys.stdout.isatty():
+    if not is_terminal():
         yield out
         return
     with out.capture() as captured:
@@ -148,6 +194,16 @@ def notices_of(watchers: Iterable[object]) -> list[str]:
 def shown(value: Json, width: int = 60) -> str:
     """A value as one short line: text as it is, everything else as JSON, nothing for None."""
     return "" if value is None else short(plain.rendered(value), width)
+
+
+def at_time(iso: str) -> str:
+    """The time of day of an instant, to the millisecond; as it is where no calendar has it."""
+    return iso[11:23] if "T" in iso else iso
+
+
+def on_day(iso: str) -> str:
+    """Day and time of an instant, to the second; as it is where no calendar has it."""
+    return iso[:19].replace("T", " ") if "T" in iso else iso
 
 
 def one_line(text: str) -> str:

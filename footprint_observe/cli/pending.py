@@ -8,9 +8,10 @@ from datetime import datetime
 import click
 
 from footprint_core import plain
+from footprint_observe.cli.exits import Exit
 from footprint_observe.cli.keys import key_ring, keys_option
 from footprint_observe.cli.options import db_option, json_option, limit_option, time_options
-from footprint_observe.cli.output import age, note, paged, print_json, short
+from footprint_observe.cli.output import age, note, on_day, paged, print_json, short
 from footprint_observe.query.database import Record
 from footprint_observe.query.pending import pending as open_questions
 
@@ -29,7 +30,9 @@ _RUN = 16
     "--show", is_flag=True, help="Open what is sealed: question, arguments, what a person is shown."
 )
 @keys_option
+@click.pass_context
 def pending(
+    ctx: click.Context,
     *,
     path: str,
     as_json: bool,
@@ -42,23 +45,27 @@ def pending(
     show: bool,
     keys: str | None,
 ) -> None:
-    """List the questions that wait for a person, the newest last."""
+    """List the questions that wait for a person, the newest last.
+
+    Ends with 1 when --show can open none of them.
+    """
     ring = key_ring(keys) if show else None
     found = open_questions(
         path, keys=ring, since=since, until=until, rule=rule, tool=tool, source=source, limit=limit
     )
     if as_json:
         print_json(found)
-        return
-    if not found:
+    elif not found:
         note("No question is open.")
-        return
-    with paged() as out:
-        for one in found:
-            for line in _lines(one, show=show):
-                out.print(line, soft_wrap=True)
-    if len(found) == limit:
-        note(f"These are the newest {limit}; --limit shows more.")
+    else:
+        with paged() as out:
+            for one in found:
+                for line in _lines(one, show=show):
+                    out.print(line, soft_wrap=True)
+        if len(found) == limit:
+            note(f"These are the newest {limit}; --limit shows more.")
+    if show and found and all(one["problem"] is not None for one in found):
+        ctx.exit(Exit.NO)
 
 
 def _lines(one: Record, *, show: bool) -> Iterator[str]:
@@ -68,10 +75,10 @@ def _lines(one: Record, *, show: bool) -> Iterator[str]:
         f"[bold]{short(one['pause_id'])}[/]  [yellow]{short(one['kind'])}[/]{by} about "
         f"{short(one['tool_name'], 60)}{source}"
     )
-    expires = "" if one["expires_at"] is None else f", expires {_time(one['expires_at'])}"
+    expires = "" if one["expires_at"] is None else f", expires {on_day(one['expires_at'])}"
     expired = "  [red]expired[/]" if one["expired"] else ""
     yield (
-        f"  run {short(one['run_id'][:_RUN])}, opened {_time(one['opened_at'])}, "
+        f"  run {short(one['run_id'][:_RUN])}, opened {on_day(one['opened_at'])}, "
         f"{age(one['age_seconds'])} ago{expires}{expired}"
     )
     if show and one["problem"] is not None:
@@ -80,7 +87,3 @@ def _lines(one: Record, *, show: bool) -> Iterator[str]:
         for name in ("question", "args", "shown"):
             if one[name] is not None:
                 yield f"  {name}: {short(plain.rendered(one[name]), 400)}"
-
-
-def _time(iso: str) -> str:
-    return iso[:19].replace("T", " ")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from footprint_core import plain
 from footprint_observe.cli.options import db_option, filter_options, json_option, limit_option
-from footprint_observe.cli.output import Column, aligned, line, note, paged, print_json
+from footprint_observe.cli.output import Column, aligned, line, note, on_day, paged, print_json
 from footprint_observe.query.runs import ENDED, Ended, RunRow
 from footprint_observe.query.runs import runs as newest
 
@@ -48,7 +48,12 @@ def runs(*, path: str, as_json: bool, ended: Ended | None, limit: int, **filters
         print_json(found)
         return
     if not found:
-        note("There is no such run in this ledger; `footprint runs` without filters lists the newest.")
+        asked = ended is not None or any(value is not None for value in filters.values())
+        note(
+            "No run of this ledger matches; `footprint runs` without filters lists the newest."
+            if asked
+            else "This ledger has no runs yet."
+        )
         return
     with paged() as out:
         width = max(10, out.width - _OTHERS) if out.is_terminal else 200
@@ -60,7 +65,7 @@ def runs(*, path: str, as_json: bool, ended: Ended | None, limit: int, **filters
 def _cells(run: RunRow, width: int) -> tuple[Text | str, ...]:
     return (
         line(run["run_id"][:_ID]),
-        run["started_at"][5:19].replace("T", " "),
+        _started(run["started_at"]),
         line(run["agent"], 12),
         Text(run["outcome"], style=_COLORS.get(run["outcome"], "")),
         str(run["decisions"]),
@@ -68,3 +73,8 @@ def _cells(run: RunRow, width: int) -> tuple[Text | str, ...]:
         str(run["asks"]),
         "" if run["question"] is None else line(plain.rendered(run["question"]), width),
     )
+
+
+def _started(iso: str) -> str:
+    when = on_day(iso)
+    return when if when == iso else when[5:]

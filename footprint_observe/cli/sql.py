@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 from rich.table import Table
 
 from footprint_observe.cli.options import db_option, json_option
-from footprint_observe.cli.output import one_line, paged, print_json, short
+from footprint_observe.cli.output import is_terminal, one_line, paged, print_json, short
 from footprint_observe.query.sql import Answers, asked
 
 _TIMEOUT = 60.0
@@ -42,13 +40,13 @@ def _parameters(_ctx: click.Context, _param: click.Parameter, given: tuple[str, 
 def sql(*, query: str, path: str, as_json: bool, parameters: dict[str, str], timeout: float) -> None:
     """Ask QUERY of the ledger and print the rows; tab-separated when the output is no terminal.
 
-    Views: decisions, runs, tool_calls, model_calls, pauses, window_records, decisions_by_day. Values of -p
-    are text; `cast(:n as integer)` makes a number of one.
+    Views: decisions, runs, tool_calls, model_calls, pauses, window_records, disclosures, decisions_by_day.
+    Values of -p are text; `cast(:n as integer)` makes a number of one.
     """
     with asked(path, query, parameters, timeout=timeout) as found:
         if as_json:
             print_json(dict(zip(found.columns, row, strict=True)) for row in found.rows)
-        elif sys.stdout.isatty():
+        elif is_terminal():
             _table(found)
         else:
             click.echo("\t".join(map(one_line, found.columns)))

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from footprint_core import plain
 from footprint_observe.cli.options import db_option, filter_options, json_option, limit_option, run_option
-from footprint_observe.cli.output import console, line, outcome_text, print_json
+from footprint_observe.cli.output import at_time, console, line, outcome_text, print_json, see_reader
 from footprint_observe.query.follow import follow
 from footprint_observe.query.rows import DecisionRow
 
@@ -24,11 +24,12 @@ from footprint_observe.query.rows import DecisionRow
 def tail(*, path: str, as_json: bool, run: str | None, limit: int | None, **filters: Any) -> None:
     """Follow the ledger: print decisions as any process commits them, until Ctrl-C.
 
-    With --since it begins with those that are there from that time on.
+    With --since it begins with those that are there from that time on. It ends, too, when nobody reads its
+    output any more, and with 3 when the file is removed or replaced.
     """
     out = console()
     try:
-        for row in islice(follow(path, run=run, **filters), limit):
+        for row in islice(follow(path, run=run, looked=see_reader, **filters), limit):
             if as_json:
                 print_json([row])
             else:
@@ -40,7 +41,7 @@ def tail(*, path: str, as_json: bool, run: str | None, limit: int | None, **filt
 def _line(row: DecisionRow) -> Text:
     where = row["tool_name"] and f" {line(row['tool_name'], 40)}"
     parts: list[Text | str | tuple[str, str]] = [
-        (row["recorded_at"][11:23], "dim"),
+        (at_time(row["recorded_at"]), "dim"),
         "  ",
         outcome_text(row["outcome"]),
         f"  {line(row['middleware'], 40)}  ",

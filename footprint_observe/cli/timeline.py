@@ -9,7 +9,18 @@ from rich.text import Text
 
 from footprint_observe.cli.difference import difference
 from footprint_observe.cli.options import db_option, filter_options, json_option, run_argument
-from footprint_observe.cli.output import COLORS, Column, aligned, line, note, paged, print_json, short, shown
+from footprint_observe.cli.output import (
+    COLORS,
+    Column,
+    aligned,
+    at_time,
+    line,
+    note,
+    paged,
+    print_json,
+    short,
+    shown,
+)
 from footprint_observe.query.database import Record
 from footprint_observe.query.timeline import timeline as entries_of
 
@@ -41,7 +52,7 @@ def timeline(*, run: str, path: str, as_json: bool, **filters: Any) -> None:
 
 
 def _cells(entry: Record) -> tuple[Text | str, ...]:
-    when = Text(entry["recorded_at"][11:23], style="dim")
+    when = Text(at_time(entry["recorded_at"]), style="dim")
     return str(entry["position"]), when, line(entry["kind"]), Text.from_markup(_told(entry))
 
 

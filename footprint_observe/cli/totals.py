@@ -65,5 +65,7 @@ def _cells(row: Record, columns: list[Column]) -> list[Text | str]:
         elif name == "shadow":
             cells.append("shadow" if value else "")
         else:
-            cells.append("" if value is None else line(str(value), 40))
+            # No calendar has the day of a time that somebody changed.
+            absent = "no day" if name == "day" else ""
+            cells.append(absent if value is None else line(str(value), 40))
     return cells

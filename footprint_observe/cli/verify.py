@@ -30,7 +30,7 @@ _LEVELS: dict[str, Level] = {"1": 1, "2": 2}
     type=click.Choice(list(_LEVELS)),
     default="2",
     show_default=True,
-    help="1: ids, positions and hashes; 2: values and sums, too.",
+    help="1: ids, positions, hashes and the schema; 2: values and sums, too.",
 )
 @click.option(
     "--heads", "with_heads", is_flag=True, help="Print the last hash of every run, to be kept elsewhere."
@@ -43,9 +43,10 @@ def verify(
 ) -> None:
     """Compute every hash and commitment anew, and name the first row that does not follow.
 
-    The exit code is 0 when all rows follow and 1 when one does not. A value that is not in the file any more
-    counts as erased: its row still commits to it, and follows. Rows cut off from the end of a run leave no
-    trace in the file; a hash that was kept elsewhere tells (--heads).
+    The exit code is 0 when all rows follow, and 1 when one does not, when a table, an index, a trigger or a
+    view is not the one this release makes, or when values are missing: their rows commit to them and follow,
+    but no entry says who erased them. Rows cut off from the end of a run leave no trace in the file; a hash
+    that was kept elsewhere tells (--heads).
     """
     run_id = None if run is None else _meant(path, run)
     with _bar() as progress:
@@ -53,6 +54,8 @@ def verify(
     match found:
         case Verified():
             _say(found, heads(path, run_id) if with_heads else (), level=level, as_json=as_json)
+            if found.erased:
+                ctx.exit(Exit.NO)
         case Fault():
             _blame(found, as_json=as_json)
             ctx.exit(Exit.NO)
@@ -67,13 +70,26 @@ def _meant(path: str, run: str) -> str:
 
 def _say(found: Verified, kept: Iterable[Head], *, level: str, as_json: bool) -> None:
     if as_json:
-        print_json(chain(({"follows": True} | msgspec.to_builtins(found),), map(msgspec.to_builtins, kept)))
+        print_json(
+            chain(
+                ({"follows": not found.erased} | msgspec.to_builtins(found),), map(msgspec.to_builtins, kept)
+            )
+        )
         return
-    said = f"[green]follows[/]: {counted(found.rows, 'row')} of {counted(found.runs, 'run')}"
+    said = "[red]values are missing[/]" if found.erased else "[green]follows[/]"
+    said += f": {counted(found.rows, 'row')} of {counted(found.runs, 'run')}"
     if _LEVELS[level] > 1:
         said += f"; {counted(found.values, 'value')} checked, {found.erased} erased"
     with paged() as out:
         out.print(said)
+        if found.erased:
+            missing = counted(found.erased, "value")
+            are, them = ("is", "it") if found.erased == 1 else ("are", "them")
+            out.print(
+                f"{missing}, the first of row {found.first_erased}, {are} not in the file, and no entry says "
+                f"who erased {them}.",
+                soft_wrap=True,
+            )
         for head in kept:
             out.print(f"{short(head.run_id)} {head.position} {head.hash}", soft_wrap=True)
 
@@ -82,8 +98,9 @@ def _blame(found: Fault, *, as_json: bool) -> None:
     if as_json:
         print_json(({"follows": False} | msgspec.to_builtins(found),))
         return
+    what = "the schema" if found.row is None else f"row {found.row}"
     of_run = "" if found.run_id is None else f" (position {found.position} of run {short(found.run_id)})"
-    console().print(f"[red]does not follow[/]: row {found.row}{of_run}")
+    console().print(f"[red]does not follow[/]: {what}{of_run}")
     console().print(short(found.why, 200))
 
 

@@ -8,7 +8,7 @@ from typing import Unpack
 from sqlite_utils import Database
 
 from footprint_observe.query.database import last_id, reading
-from footprint_observe.query.filters import Filters, Wanted, stretches, wanted
+from footprint_observe.query.filters import Filters, Wanted, checked_limit, stretches, wanted
 from footprint_observe.query.rows import DecisionRow, decision_record, rows
 from footprint_observe.query.runs import meant
 
@@ -31,11 +31,13 @@ def decisions(
         filters: Which rows; see `Filters`.
 
     Raises:
-        QuestionError: A filter is none there is.
+        QuestionError: A filter is none there is, or the limit is no number from 1.
         NoSuchRunError: No run is meant, or more than one.
         LedgerError: There is no ledger at that path, or it cannot be read.
     """
     asked = wanted(filters)
+    if limit is not None:
+        checked_limit(limit)
     with reading(path) as db:
         if run is not None:
             found = _of_run(db, meant(db, run), asked, -1 if limit is None else limit)

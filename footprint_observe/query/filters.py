@@ -154,6 +154,16 @@ def checked_text(value: object, what: str) -> str:
     return value
 
 
+def checked_limit(value: object) -> None:
+    """See that a limit is one.
+
+    Raises:
+        QuestionError: It is no whole number from 1.
+    """
+    if type(value) is not int or value < 1:
+        raise QuestionError("The limit is a whole number, 1 or more.")
+
+
 def stretches(db: Database, filters: Wanted, last: int) -> Iterator[tuple[int, int]]:
     """Where decisions that match can be, newest first: ids above the first number and up to the second.
 

@@ -17,8 +17,8 @@ from sqlite_utils import Database
 from footprint_core import plain
 from footprint_core.clock import iso
 from footprint_core.plain import Json
-from footprint_observe.query.database import last_id, query, reading
-from footprint_observe.query.filters import Filters, Wanted, checked_text, wanted
+from footprint_observe.query.database import last_id, query, reading, value_of
+from footprint_observe.query.filters import Filters, Wanted, checked_limit, checked_text, wanted
 from footprint_observe.query.refusals import QuestionError
 from footprint_observe.query.runs import meant
 
@@ -84,6 +84,7 @@ def find(
     """
     if not checked_text(text, "What is to be found"):
         raise QuestionError("There is no text to find; give one.")
+    checked_limit(limit)
     return _find(path, _Needle(text), run, limit, looked_through, wanted(filters))
 
 
@@ -144,7 +145,7 @@ def _hits(db: Database, values: Iterator[tuple[int, str, str]], needle: _Needle)
             continue
         places = [
             (path, _excerpt(text, match))
-            for path, text in _parts(field, plain.decode(json))
+            for path, text in _parts(field, value_of(json))
             if (match := needle.shown.search(text)) is not None
         ]
         for fact in query(db, _FACT, {"id": fact_id}) if places else ():

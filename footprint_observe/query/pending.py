@@ -11,6 +11,7 @@ from footprint_core.errors import KeyRingError
 from footprint_core.plain import Json
 from footprint_observe.keyring import KeyRing, Sealed
 from footprint_observe.query.database import Record, ask
+from footprint_observe.query.filters import checked_limit, checked_text
 from footprint_observe.query.times import When, instant, microseconds
 from footprint_observe.store.pauses import open_body
 
@@ -66,9 +67,12 @@ def pending(
         now: What ages are counted to; the present when absent.
 
     Raises:
-        QuestionError: A time is none.
+        QuestionError: A time is none, or another argument is none of its kind.
         LedgerOpenError: There is no ledger at that path, or it cannot be read.
     """
+    checked_limit(limit)
+    for name, value in (("rule", rule), ("tool", tool), ("source", source)):
+        checked_text("" if value is None else value, f"The filter {name}")
     present = datetime.now(UTC) if now is None else now
     given = {"middleware": rule, "tool_name": tool, "tool_source": source}
     values: dict[str, Any] = {column: value for column, value in given.items() if value is not None}
@@ -87,6 +91,9 @@ def pending(
 
 def _told(row: Record, keys: KeyRing | None, now_us: int) -> Record:
     opened_us, expires_us = row.pop("recorded_us"), row.pop("expires_us")
+    if row["opened_at"] is None:
+        # No calendar has the time of a row that somebody changed.
+        row["opened_at"] = str(opened_us)
     nonce, body = row.pop("nonce"), row.pop("body")
     row["expired"] = expires_us is not None and now_us > expires_us
     row["age_seconds"] = max(0, now_us - opened_us) // 1_000_000

@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias, TypedDict, Unpack, cast, get_args
 from sqlite_utils import Database
 
 from footprint_core.facts.words import RunOutcome
-from footprint_core.plain import Json, decode
-from footprint_observe.query.database import Record, ask, query, reading
-from footprint_observe.query.filters import Filters, wanted
+from footprint_core.plain import Json
+from footprint_observe.query.database import Record, ask, query, reading, value_of
+from footprint_observe.query.filters import Filters, checked_limit, checked_text, wanted
 from footprint_observe.query.refusals import NoSuchRunError, QuestionError
 
 Ended: TypeAlias = RunOutcome | Literal["open"]
@@ -67,7 +67,9 @@ class RunRow(TypedDict):
 # The values as JSON, for SQL cuts a text at its first NUL.
 _TEXTS = ("question", "text")
 _SELECT = f"""
-SELECT {", ".join(f"r.{name}" for name in RunRow.__annotations__ if name not in _TEXTS)},
+SELECT {", ".join(f"r.{name}" for name in RunRow.__annotations__ if name not in {*_TEXTS, "started_at"})},
+  -- no calendar has the time of a row that somebody changed, and SQL makes NULL of it
+  ifnull(r.started_at, (SELECT CAST(s.recorded_us AS TEXT) FROM facts AS s WHERE s.id = r.id)) AS started_at,
   (SELECT v.json FROM facts AS m JOIN vals AS v ON v.fact_id = m.id AND v.field = 'text'
    WHERE m.run_id = r.run_id AND m.kind = 'message.taken' ORDER BY m.position LIMIT 1) AS question,
   (SELECT v.json FROM facts AS e JOIN vals AS v ON v.fact_id = e.id AND v.field = 'text'
@@ -109,6 +111,7 @@ def runs(
     """
     if ended is not None and ended not in ENDED:
         raise QuestionError(f"No run ends like that; use one of {', '.join(ENDED)}.")
+    checked_limit(limit)
     started = wanted({"since": filters.pop("since", None), "until": filters.pop("until", None)})
     holding = wanted(filters)
     conditions: list[str] = []
@@ -141,8 +144,9 @@ def meant(db: Database, name: str) -> str:
 
     Raises:
         NoSuchRunError: No run is meant, or more than one.
+        QuestionError: It is no text.
     """
-    if name == "last":
+    if checked_text(name, "The name of a run") == "last":
         found = list(query(db, _LAST, {}))
     else:
         found = list(query(db, _MEANT, {"name": name, "behind": ""})) if name else []
@@ -156,5 +160,5 @@ def meant(db: Database, name: str) -> str:
 
 def _record(row: Record) -> RunRow:
     for name in _TEXTS:
-        row[name] = None if row[name] is None else decode(row[name])
+        row[name] = None if row[name] is None else value_of(row[name])
     return cast("RunRow", row)

@@ -29,7 +29,8 @@ def sealed(
     """What was sealed, opened, in the order of the file.
 
     A record has the place of its row (`id`, `run_id`, `position`), its `kind`, the path it stands at
-    (`field`) and what it is (`value`).
+    (`field`) and what it is (`value`), or why it did not open (`refusal`). A text that only looks sealed,
+    which anybody can have written, is among those that do not.
 
     Args:
         path: The ledger file.
@@ -39,7 +40,6 @@ def sealed(
         field: Only this value of a row, and what stands below it: `before`, or `before.customer`.
 
     Raises:
-        KeyRingError: The keys do not open one of them.
         NotInLedgerError: No run is meant, or there is no such row.
         LedgerError: There is no ledger at that path, or it cannot be read.
     """
@@ -57,13 +57,13 @@ def _opened(
     db: Database, condition: str, values: Mapping[str, object], keys: KeyRing, field: str | None
 ) -> Iterator[Record]:
     for row in rows(db, f"{condition} ORDER BY f.id", values):
-        for one in opened_fields(row.entry.fact, keys):
-            if field is None or one.path == field or one.path.startswith(f"{field}."):
-                yield {
-                    "id": row.id,
-                    "run_id": row.run_id,
-                    "position": row.entry.position,
-                    "kind": str(row.entry.fact.__struct_config__.tag),
-                    "field": one.path,
-                    "value": one.value,
-                }
+        for one in opened_fields(row.entry.fact, keys, field):
+            said: Record = {"value": one.value} if one.refusal is None else {"refusal": one.refusal}
+            yield {
+                "id": row.id,
+                "run_id": row.run_id,
+                "position": row.entry.position,
+                "kind": str(row.entry.fact.__struct_config__.tag),
+                "field": one.path,
+                **said,
+            }

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from typing import cast
 
 import msgspec
 
@@ -16,6 +17,23 @@ from footprint_observe.query.refusals import QuestionError, QuestionTimeoutError
 
 # `mode=ro` is about the ledger alone: these would read, and write, other files.
 _ELSEWHERE = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH})
+# The pragmas that only look, although they are given something: a name, or how much to check. Others that are
+# given something set it, and a few write as they stand.
+_LOOKING = frozenset(
+    {
+        "foreign_key_check",
+        "foreign_key_list",
+        "index_info",
+        "index_list",
+        "index_xinfo",
+        "integrity_check",
+        "quick_check",
+        "table_info",
+        "table_list",
+        "table_xinfo",
+    }
+)
+_WRITING = frozenset({"incremental_vacuum", "optimize", "wal_checkpoint"})
 # Steps of SQLite between two looks at the clock; about a tenth of a millisecond.
 _STEPS = 10_000
 _OF_THE_FILE = frozenset(
@@ -68,6 +86,8 @@ def asked(
     Raises:
         LedgerError: As `sql`; a question may fail in the middle of its rows.
     """
+    if not (isinstance(cast("object", question), str) and isinstance(cast("object", parameters), Mapping)):
+        raise QuestionError("A query is a text, and its parameters a mapping from their names; give those.")
     with reading(path) as db:
         connection = db.conn
         connection.set_authorizer(_here_only)
@@ -76,13 +96,33 @@ def asked(
         limit = _Limit(timeout)
         connection.set_progress_handler(limit.is_over, _STEPS)
         try:
-            cursor = connection.execute(question, dict(parameters))
+            given = _Given(parameters)
+            cursor = connection.execute(question, given)
             columns = _names([str(column[0]) for column in cursor.description or ()])
             if not columns:
                 raise QuestionError("That query gives no rows; ask one, like `select * from runs`.")
+            given.check()
             yield Answers(columns=columns, rows=(tuple(map(_cell, row)) for row in cursor))
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
             raise limit.refusal(error) from None
+
+
+class _Given(dict[str, object]):
+    """Named parameters, and which of them a query asks for."""
+
+    def __init__(self, parameters: Mapping[str, object]) -> None:
+        super().__init__(parameters)
+        self._asked_for: set[str] = set()
+
+    def __getitem__(self, name: str) -> object:
+        self._asked_for.add(name)
+        return super().__getitem__(name)
+
+    def check(self) -> None:
+        """Refuse a parameter that was given for nothing: the question is another than was meant."""
+        spare = self.keys() - self._asked_for
+        if spare:
+            raise QuestionError(f"The query has no parameter :{min(spare)}; give only those it has.")
 
 
 class _Limit:
@@ -111,11 +151,18 @@ class _Limit:
             name = getattr(error, "sqlite_errorname", "")
             return LedgerReadError(f"The ledger file could not be read ({name}); check its disk.")
         said = "it is no text" if isinstance(error, UnicodeError) else str(error).rstrip(".")
+        if code == sqlite3.SQLITE_AUTH:
+            said = "it would set something, or open another file"
         return QuestionError(f"SQLite does not take that query ({said}); correct it.")
 
 
-def _here_only(action: int, *_about: str | None) -> int:
-    return sqlite3.SQLITE_DENY if action in _ELSEWHERE else sqlite3.SQLITE_OK
+def _here_only(action: int, name: str | None, value: str | None, *_where: str | None) -> int:
+    if action == sqlite3.SQLITE_PRAGMA:
+        pragma = (name or "").lower()
+        refused = pragma in _WRITING or (value is not None and pragma not in _LOOKING)
+    else:
+        refused = action in _ELSEWHERE
+    return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
 
 
 def _names(given: list[str]) -> tuple[str, ...]:

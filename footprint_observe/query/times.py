@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from footprint_observe.query.refusals import QuestionError
 
@@ -59,6 +59,8 @@ def _instant(when: When, end: bool, now: datetime) -> datetime:  # noqa: FBT001 
     if isinstance(when, date):
         begin = datetime(when.year, when.month, when.day, tzinfo=UTC)
         return begin + _DAY if end else begin
+    if not isinstance(cast("object", when), str):
+        raise _no_time()
     text = when.strip()
     if text == "today":
         return _instant(now.astimezone(UTC).date(), end, now)

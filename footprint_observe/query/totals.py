@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Literal, TypeAlias, Unpack, get_args
+from typing import Literal, TypeAlias, Unpack, cast, get_args
 
 from sqlite_utils import Database
 
@@ -60,9 +60,11 @@ def totals(
         NoSuchRunError: No run is meant, or more than one.
         LedgerError: There is no ledger at that path, or it cannot be read.
     """
-    unknown = set(by) - set(BY)
+    if not isinstance(cast("object", by), list | tuple):
+        raise QuestionError(f"Decisions are counted by a list of words; use {', '.join(BY)}.")
+    unknown = [word for word in by if word not in BY]
     if unknown:
-        raise QuestionError(f"Decisions are not counted by {min(unknown)!r}; use {', '.join(BY)}.")
+        raise QuestionError(f"Decisions are not counted by {unknown[0]!r}; use {', '.join(BY)}.")
     wanted(filters)
     with reading(path) as db:
         # One snapshot, or a decision that comes between two queries would be counted twice, or not at all.

@@ -11,10 +11,12 @@ from sqlite_utils import Database
 
 from footprint_core import facts as fa
 from footprint_core import plain
+from footprint_core.clock import iso
 from footprint_core.facts.words import CallStatus
 from footprint_core.messages import ToolCall
 from footprint_core.plain import Json
 from footprint_observe.query.database import Record, last_id, query, reading
+from footprint_observe.query.filters import checked_text
 from footprint_observe.query.refusals import NoSuchCallError
 from footprint_observe.query.rows import DecisionRow, Row, decision_record, entry_record, rows
 from footprint_observe.query.runs import meant
@@ -127,10 +129,12 @@ def why(
         looked_through: Is told from time to time how many rows were looked through, and of how many.
 
     Raises:
+        QuestionError: The id is no text.
         NoSuchRunError: No run is meant, or more than one.
         NoSuchCallError: There is no call of that id.
         LedgerError: There is no ledger at that path, or it cannot be read.
     """
+    checked_text(call, "The id of a call")
     with reading(path) as db:
         run_id = _newest(db, call, looked_through) if run is None else meant(db, run)
         found = list(query(db, _CALLS, {"run": run_id, "call": call}))
@@ -164,6 +168,7 @@ def _told(db: Database, call: Record) -> WhyRow:
     answered = _last(about, fa.CallAnswered)
     told: dict[str, Any] = {
         **call,
+        "recorded_at": iso(about[0].entry.time),
         "executed": bool(call["executed"]),
         "in_doubt": bool(call["in_doubt"]),
         "agent": None if configured is None else configured.agent_name,

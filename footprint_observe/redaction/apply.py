@@ -12,16 +12,20 @@ from footprint_core.ledger import FAILED, REDACTED, Marks, masked_fields
 from footprint_core.messages import TOOL_NAME, ToolCall
 from footprint_core.plain import Json
 from footprint_observe.redaction import nested
+from footprint_observe.redaction.assignments import could_assign
 from footprint_observe.redaction.compiled import NAMED, PLACED, Compiled, Hits, only_keys
 from footprint_observe.redaction.ranked import NEVER, Ranked, deeper, matched, within
+from footprint_observe.redaction.rules import KEYED, Strategy
 from footprint_observe.redaction.spans import Span, apart, spans
-from footprint_observe.redaction.strategies import place_of, replaced
+from footprint_observe.redaction.strategies import looks_replaced, place_of, replaced
 
 INVALID = "(invalid)"
 """What stands for a name that no tool can have; events say it so, too."""
 
 _MAX_DEPTH = 150
 _PASSES = 4
+_KEY_OF_PAIR = ("name", "key", "Name", "Key")
+_VALUE_OF_PAIR = frozenset({"value", "Value"})
 _DROPPED = object()
 _PLAIN = frozenset({bool, type(None)})
 
@@ -81,13 +85,16 @@ def _is_there(value: Json) -> bool:
 class _Walk:
     """One walk over the values of one fact, and the marks it leaves by path."""
 
-    __slots__ = ("_call_id", "_hits", "_kind", "_policy", "marks", "removed")
+    __slots__ = ("_call_id", "_filed", "_hits", "_kind", "_made", "_policy", "marks", "removed")
 
     def __init__(self, policy: Compiled, fact: Fact) -> None:
         self._policy = policy
         self._kind = str(fact.__struct_config__.tag)
         self._call_id: str = getattr(fact, "call_id", None) or ""
         self._hits: Hits | None = None
+        # What another ledger took out of a row that was filed there.
+        self._filed: Marks = getattr(fact, "imported", None) or ()
+        self._made: set[str] = set()
         self.marks: dict[tuple[str, str], None] = {}
         self.removed: list[tuple[str, Json]] = []
 
@@ -139,9 +146,21 @@ class _Walk:
         if strategy == "keep":
             raise TypeError("What is kept is not taken.")
         self.marks[path, strategy] = None
+        if strategy in KEYED and isinstance(value, str) and self._is_ours(value, path, strategy):
+            return value
         if named:
             self.removed.append((self._call_id, value))
-        return replaced(value, strategy, place_of(self._kind, path), self._policy.keys)
+        made = replaced(value, strategy, place_of(self._kind, path), self._policy.keys)
+        if strategy in KEYED:
+            self._made.add(made)
+        return made
+
+    def _is_ours(self, text: str, path: str, strategy: Strategy) -> bool:
+        """Whether a text was put there by this walk, or by the ledger that filed the row first.
+
+        Its looks prove nothing, for a model can have copied it from another row.
+        """
+        return text in self._made or ((path, strategy) in self._filed and looks_replaced(text))
 
     def _masked(self, path: str, value: Json) -> str:
         """A value that cannot be looked through."""
@@ -154,6 +173,7 @@ class _Walk:
             return self._masked(path, value)
         policy = self._policy
         plain_keys = self._hits is not None and only_keys(self._hits)
+        paired = _key_of_pair(value)
         out: dict[str, Json] = {}
         changed = False
         for key, item in value.items():
@@ -166,6 +186,11 @@ class _Walk:
             below = deeper(left, key) if left else left
             # Behind a token that was glued to it, a key shows its name.
             rank = NEVER if item is None else min(policy.rank_of(key), policy.rank_of(name))
+            said = key
+            if paired is not None and item is not None and key in _VALUE_OF_PAIR:
+                rank, said = min(rank, policy.rank_of(paired)), paired
+            if rank != NEVER and policy.spares(rank, said, item):
+                rank = NEVER
             if below:
                 rank = min(rank, matched(below))
             elif rank == NEVER and type(item) in _PLAIN:
@@ -255,7 +280,7 @@ class _Walk:
 
     def _text(self, text: str, path: str, depth: int, left: Ranked, limit: int) -> str:
         hits = self._policy.look_at(text) if self._hits is None else self._hits
-        if not left and (not hits or (only_keys(hits) and ":" not in text and "=" not in text)):
+        if not left and (not hits or (only_keys(hits) and not could_assign(text))):
             return text
         if depth > _MAX_DEPTH:
             return self._masked(path, text)
@@ -324,6 +349,14 @@ class _Walk:
             return here
         taken = self._taken(here, path, span.rank, named=span.named)
         return "" if strategy == "drop" else taken
+
+
+def _key_of_pair(value: dict[str, Json]) -> str | None:
+    """The key that an object says its value stands under: `{"name": "password", "value": "x"}`."""
+    if _VALUE_OF_PAIR.isdisjoint(value):
+        return None
+    said = (value.get(key) for key in _KEY_OF_PAIR)
+    return next((key for key in said if isinstance(key, str)), None)
 
 
 def _fragment(text: str, start: int, stop: int, changed: Json | None) -> Span:

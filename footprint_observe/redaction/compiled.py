@@ -14,10 +14,17 @@ import msgspec
 
 from footprint_core.plain import Json
 from footprint_observe.keyring import KeyRing
-from footprint_observe.redaction.detect import Detector
-from footprint_observe.redaction.keys import CREDENTIAL_HINT, hint_of, names, names_credential, words_of
-from footprint_observe.redaction.linear import PatternSet, escaped
-from footprint_observe.redaction.paths import Path, parsed
+from footprint_observe.redaction.detect import Detector, compiled
+from footprint_observe.redaction.keys import (
+    CREDENTIAL_HINT,
+    hint_of,
+    is_spared,
+    names,
+    names_credential,
+    words_of,
+)
+from footprint_observe.redaction.linear import LARGEST, PatternSet, escaped, too_large
+from footprint_observe.redaction.paths import VALUES, Path, parsed
 from footprint_observe.redaction.ranked import NEVER, Ranked
 from footprint_observe.redaction.rules import Rule, Strategy
 
@@ -61,6 +68,10 @@ class Compiled:
         rules: The rules in their order, checked.
         keys: The keys of pseudonyms and seals.
         shortest: Characters of the shortest text a detector can find something in.
+        own: How many of the rules were given; those behind them are included ones.
+
+    Raises:
+        BuilderError: The rules are too large together.
 
     Attributes:
         strategies: By rank.
@@ -73,10 +84,13 @@ class Compiled:
         tool_names: What is kept of each name of a tool that was looked at.
     """
 
-    def __init__(self, rules: Sequence[Rule | CredentialKeys], keys: KeyRing | None, shortest: int) -> None:
+    def __init__(
+        self, rules: Sequence[Rule | CredentialKeys], keys: KeyRing | None, shortest: int, own: int = 0
+    ) -> None:
         self.strategies: tuple[Strategy, ...] = tuple(rule.strategy for rule in rules)
         self.keys = keys
         self.shortest = shortest
+        self._own = own
         fields: list[tuple[int, tuple[str, ...]]] = []
         detectors: list[tuple[int, Detector]] = []
         self._wanted: list[tuple[int, list[str] | None]] = []
@@ -95,6 +109,8 @@ class Compiled:
         self.tool_names: dict[str, str] = {}
         # A whole value is met by its name, and nothing in it needs to be looked for.
         self.seen_by_key = all(len(path) == 1 or _last_key(path) is not None for _, path in fields)
+        if sum(compiled(detector).size for _, detector in detectors) > LARGEST:
+            raise too_large()
         looks = self._looks()
         self._all: Hits = frozenset(looks)
         self._means = tuple(looks)
@@ -111,6 +127,10 @@ class Compiled:
             if len(key) <= _LONGEST_KNOWN and len(self._ranks) < _MOST_KNOWN:
                 self._ranks[key] = rank
         return rank
+
+    def spares(self, rank: int, key: str, value: object) -> bool:
+        """Whether an included rule about a key leaves a value, for it is none of what the key names."""
+        return rank >= self._own and is_spared(key, value)
 
     def remember_tool_name(self, name: str, kept: str) -> None:
         """Keep what is kept of a tool's name, within bounds: a model can make up any number of them."""
@@ -182,7 +202,16 @@ def _unescaped(data: bytes) -> bytes | None:
 def _last_key(path: Path) -> str | None:
     """The key of which a value holds the JSON text whenever a path matches in it; None when there is none."""
     named = [step for step in path[1:] if step not in {"*", "**"} and not step.isdigit()]
-    return named[-1] if named else None
+    # A name of a value can be met outside of it: `**.args.*` by all args, `calls.*.args` by those of a call.
+    return named[-1] if named and named[-1] not in VALUES and _is_written_as_it_is(named[-1]) else None
+
+
+def _is_written_as_it_is(key: str) -> bool:
+    """Whether a key has no character that JSON escapes: a look sees JSON without its escapes."""
+    try:
+        return _encode(key) == f'"{key}"'.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_anchored(pattern: str) -> bool:

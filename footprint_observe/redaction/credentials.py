@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 
 from footprint_observe.redaction.detect import Detector
+
+_PORT = re.compile(r"\d{1,5}[/?#]")
 
 
 def _is_bearer(text: str) -> bool:
@@ -22,11 +25,12 @@ def _is_basic(text: str) -> bool:
 
 
 def _is_token(text: str) -> bool:
-    # With a capital or a digit, or one long word: "sk-learn-and-its-pipelines" is none.
-    return (
-        not text.startswith("sk-")
-        or any(c.isdigit() or c.isupper() for c in text)
-        or any(len(word) >= 20 for word in text.replace("_", "-").split("-"))
+    # A word of both sizes, of letters and digits, or a long one: "sk-learn-pipelines-2024" has none.
+    return not text.startswith("sk-") or any(
+        len(word) >= 20
+        or (any(c.isdigit() for c in word) and any(c.isalpha() for c in word))
+        or (not word.islower() and not word.istitle() and any(c.isupper() for c in word))
+        for word in text[3:].replace("_", "-").split("-")
     )
 
 
@@ -56,9 +60,40 @@ BASIC = Detector(
 
 URL_PASSWORD = Detector(
     name="url-password",
-    pattern=r"[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s:/@?#\"'<>]{0,256}:(?P<secret>[^\s/@\"'<>]{1,256})@",
+    pattern=(
+        r"[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s:/@?#\"'<>]{0,256}:"
+        # To the last @ before a slash, or to the next one when the password holds slashes.
+        r"(?P<secret>[^\s/\"'<>]{1,256}|[^\s/@\"'<>]{1,256}/[^\s@\"'<>]{0,256})@"
+    ),
+    check=lambda text: _PORT.match(text) is None,
 )
 """The password in an address: `postgres://user:password@host`."""
+
+COMMAND = Detector(
+    name="command-password",
+    pattern=(
+        r"(?i)\bcurl\b[^\r\n|;]*?\s(?:-u|--user)[\s=]{0,4}[\"']?[^\s:\"'-][^\s:\"']*:(?P<secret>[^\s\"']+)"
+    ),
+)
+"""The password behind `curl -u user:`."""
+
+OPTION = Detector(
+    name="option-password",
+    pattern=(
+        r"\b(?:(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\r\n|;]*?\s-p|sshpass\s+-p\s{0,4}"
+        r"|(?:docker|podman)\s+login\b[^\r\n|;]*?\s-p\s{1,4})[\"']?(?P<secret>[^\s\"'-][^\s\"']*)"
+    ),
+)
+"""The password behind `-p` of commands that take it there."""
+
+SAID = Detector(
+    name="said-password",
+    pattern=(
+        r"(?i)\b(?:identified\s+(?:with\s+\S+\s+)?by\s+(?:password\s+)?[\"']|with\s+(?:encrypted\s+)?password\s+[\"']"
+        r"|login\s+\S+\s+password\s+)(?P<secret>[^\s\"']+)"
+    ),
+)
+"""The password in statements of SQL, and in a netrc file."""
 
 COOKIE = Detector(
     name="cookie",
@@ -71,17 +106,45 @@ API_TOKEN = Detector(
     pattern=(
         r"\b(?:"
         r"sk-[A-Za-z0-9_-]{16,}"  # OpenAI, Anthropic
-        r"|(?:[rs]k|pk)_(?:live|test)_[A-Za-z0-9]{10,}"  # Stripe
+        r"|(?:[rs]k|pk|sk_org)_(?:live|test)_[A-Za-z0-9]{10,}"  # Stripe
         r"|whsec_[A-Za-z0-9+/]{20,}={0,2}"
         r"|gh[opsur]_[A-Za-z0-9]{20,}"  # GitHub
         r"|github_pat_[A-Za-z0-9_]{20,}"
-        r"|glpat-[A-Za-z0-9_-]{16,}"  # GitLab
+        r"|gl(?:pat|rt|dt|ptt|ft|soat|cbt|agent|imt|oas)-[A-Za-z0-9_.-]{16,}"  # GitLab
         r"|(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"  # Slack
         r"|A(?:KIA|SIA)[A-Z0-9]{16}"  # AWS
         r"|AIza[A-Za-z0-9_-]{30,}"  # Google
         r"|GOCSPX-[A-Za-z0-9_-]{20,}"
         r"|ya29\.[A-Za-z0-9_-]{20,}"
         r"|npm_[A-Za-z0-9]{30,}"
+        r"|do[opr]_v1_[a-f0-9]{32,}"  # DigitalOcean
+        r"|dapi[a-f0-9]{32}(?:-\d)?"  # Databricks
+        r"|HRKU-[A-Za-z0-9_-]{20,}"  # Heroku
+        r"|hv[sbr]\.[A-Za-z0-9_-]{20,}"  # Vault
+        r"|[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}"  # Terraform
+        r"|shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}"  # Shopify
+        r"|sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{20,}"  # Square
+        r"|gsk_[A-Za-z0-9]{40,}"  # Groq
+        r"|(?:xai|pplx|nvapi)-[A-Za-z0-9_-]{30,}"
+        r"|r8_[A-Za-z0-9]{30,}"  # Replicate
+        r"|lsv2_(?:pt|sk)_[A-Za-z0-9_]{32,}"  # LangSmith
+        r"|lin_api_[A-Za-z0-9]{30,}"  # Linear
+        r"|(?:secret|ntn)_[A-Za-z0-9]{40,}"  # Notion
+        r"|figd_[A-Za-z0-9_-]{30,}"  # Figma
+        r"|PMAK-[A-Fa-f0-9]{24}-[A-Fa-f0-9]{34}"  # Postman
+        r"|NRAK-[A-Za-z0-9]{20,}"  # New Relic
+        r"|glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}"  # Grafana
+        r"|sntry[su]_[A-Za-z0-9+/=_-]{30,}"  # Sentry
+        r"|dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"  # Docker
+        r"|ATATT3[A-Za-z0-9_=-]{40,}"  # Atlassian
+        r"|ATBB[A-Za-z0-9]{28,}"  # Bitbucket
+        r"|dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,}"  # Doppler
+        r"|pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.=-]{30,}"  # PlanetScale
+        r"|sbp_[a-f0-9]{40}|sb_secret_[A-Za-z0-9_-]{20,}"  # Supabase
+        r"|rubygems_[a-f0-9]{48}"
+        r"|AGE-SECRET-KEY-1[A-Z0-9]{50,}"
+        r"|key-[a-f0-9]{32}"  # Mailgun
+        r"|\d{8,10}:AA[A-Za-z0-9_-]{33}"  # Telegram
         r"|pypi-[A-Za-z0-9_-]{40,}"
         r"|hf_[A-Za-z0-9]{30,}"
         r"|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"  # SendGrid
@@ -90,6 +153,9 @@ API_TOKEN = Detector(
         r"|(?i:https://(?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks)"
         r"/[a-z0-9/_-]{16,})"
         r")"
+        # Hashes of passwords: bcrypt, SHA-crypt, argon2.
+        r"|\$(?:2[abxy]\$\d\d\$[./A-Za-z0-9]{53}|[56]\$(?:rounds=\d+\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43,86}"
+        r"|argon2(?:id|[id])\$(?:[A-Za-z0-9+/=,]|\$){20,})"
         # What makes a signed address of Azure, AWS or Google open without an account.
         r"|(?i:[?&](?:sig|x-amz-signature|x-amz-security-token|x-goog-signature)=[a-z0-9%+/=_-]{16,})"
     ),
@@ -107,5 +173,7 @@ PRIVATE_KEY = Detector(
 )
 """Private keys in PEM, cut off or whole."""
 
-CREDENTIALS: tuple[Detector, ...] = (JWT, BEARER, BASIC, URL_PASSWORD, COOKIE, API_TOKEN, PRIVATE_KEY)
+CREDENTIALS: tuple[Detector, ...] = (
+    JWT, BEARER, BASIC, URL_PASSWORD, COMMAND, OPTION, SAID, COOKIE, API_TOKEN, PRIVATE_KEY,
+)  # fmt: skip
 """Everything that lets its holder in."""

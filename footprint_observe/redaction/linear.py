@@ -17,6 +17,10 @@ SECRET = "secret"  # noqa: S105 - the name of a group
 """The group of a pattern that is replaced where there is one; without it the whole match is."""
 
 _MEMORY = 64 << 20
+# Bytes RE2 may take for one pattern: what is larger would take seconds to build, and every search as much.
+_MEMORY_OF_ONE = 16 << 20
+LARGEST = 400_000
+"""Instructions of all patterns of a policy together, as RE2 counts them; \\pL alone is some 700."""
 
 
 class Pattern:
@@ -27,7 +31,7 @@ class Pattern:
         what: What it belongs to, for the refusal.
 
     Raises:
-        BuilderError: It is none RE2 takes, or it matches the empty text.
+        BuilderError: It is none RE2 takes, it is too large, or it matches the empty text.
     """
 
     __slots__ = ("_compiled", "_group")
@@ -39,6 +43,11 @@ class Pattern:
             raise BuilderError(
                 f"The pattern of {what} matches the empty text; let it match at least a letter."
             )
+
+    @property
+    def size(self) -> int:
+        """Its instructions."""
+        return int(self._compiled._regexp.ProgramSize())  # noqa: SLF001 - the binding has no other door
 
     def found(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Where it matches: first and stop index, and what stands there."""
@@ -55,6 +64,9 @@ class PatternSet:
 
     Args:
         texts: The patterns, in RE2's syntax, each known to be one.
+
+    Raises:
+        BuilderError: They are too large together.
     """
 
     __slots__ = ("_match",)
@@ -63,15 +75,28 @@ class PatternSet:
         self._match: Callable[[bytes], list[int] | None] | None = None
         if texts:
             re2 = _re2()
-            together = re2.Set.SearchSet(_options(re2))
+            together = re2.Set.SearchSet(_options(re2, _MEMORY))
             for text in texts:
                 together.Add(text)
-            together.Compile()
+            try:
+                together.Compile()
+            except re2.error:
+                together = None
+            if together is None:
+                raise too_large()
             self._match = together.Match
 
     def hits(self, data: bytes) -> Sequence[int]:
         """Which of them match somewhere, by their place."""
         return (self._match(data) or ()) if self._match is not None else ()
+
+
+def too_large() -> BuilderError:
+    """The refusal of patterns that are too large together."""
+    return BuilderError(
+        "The paths, keys and detectors of this redaction policy are too large to be looked for together; "
+        "take fewer, or detectors that repeat less, above all of \\pL and its like."
+    )
 
 
 def escaped(text: str) -> str:
@@ -85,12 +110,16 @@ def _compiled(text: str, what: str) -> Any:
     failure = "it is no text that can be written"
     try:
         text.encode()
-        return re2.compile(text, _options(re2))
+        return re2.compile(text, _options(re2, _MEMORY_OF_ONE))
     except UnicodeEncodeError:
         pass
     except re2.error as error:
         said = error.args[0] if error.args else b""
         failure = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    if "too large" in failure:
+        raise BuilderError(
+            f"The pattern of {what} is too large; let it repeat less, above all of \\pL and its like."
+        )
     raise BuilderError(
         f"The pattern of {what} is none RE2 takes ({failure}); it has no look-around, no backreferences and "
         "no possessive repeats, so write it without."
@@ -106,10 +135,10 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _options(re2: Any) -> Any:
+def _options(re2: Any, memory: int) -> Any:
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = _MEMORY
+    options.max_mem = memory
     return options
 
 

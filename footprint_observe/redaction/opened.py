@@ -8,6 +8,7 @@ from typing import cast
 import msgspec
 
 from footprint_core import plain
+from footprint_core.errors import KeyRingError
 from footprint_core.facts import Fact
 from footprint_core.ledger import masked_fields
 from footprint_core.messages import ToolCall
@@ -22,21 +23,26 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: Where it stands in its row.
-        value: What it is.
+        value: What it is; None when it did not open.
+        refusal: Why it did not open: the keys do not open it, it was moved or damaged, or it is a text that
+            only looks sealed. None when it did.
     """
 
     path: str
     value: Json
+    refusal: str | None = None
 
 
-def opened_fields(fact: Fact, keys: KeyRing) -> tuple[Opened, ...]:
-    """Everything sealed in the values of a fact, opened, in its order.
+def opened_fields(fact: Fact, keys: KeyRing, field: str | None = None) -> tuple[Opened, ...]:
+    """Everything sealed in the values of a fact, in its order; what does not open says why.
 
-    Raises:
-        KeyRingError: The keys do not open one of them, or it was moved or damaged.
+    Args:
+        fact: The fact.
+        keys: The keys it was sealed under.
+        field: Only this value, and what stands below it; nothing else is opened.
     """
     found: list[Opened] = []
-    opening = _Opening(str(fact.__struct_config__.tag), keys, found)
+    opening = _Opening(str(fact.__struct_config__.tag), keys, field, found)
     for name in masked_fields(fact):
         opening.value(getattr(fact, name), name)
     return tuple(found)
@@ -45,11 +51,12 @@ def opened_fields(fact: Fact, keys: KeyRing) -> tuple[Opened, ...]:
 class _Opening:
     """A walk over the values of a fact, by the paths under which the redactor met them."""
 
-    __slots__ = ("_found", "_keys", "_kind")
+    __slots__ = ("_field", "_found", "_keys", "_kind")
 
-    def __init__(self, kind: str, keys: KeyRing, found: list[Opened]) -> None:
+    def __init__(self, kind: str, keys: KeyRing, field: str | None, found: list[Opened]) -> None:
         self._kind = kind
         self._keys = keys
+        self._field = field
         self._found = found
 
     def value(self, value: Json, path: str) -> None:
@@ -77,6 +84,12 @@ class _Opening:
                 break
             self.value(value, path)
             text = text[:start] + " " * (stop - start) + text[stop:]
-        for sealed in re.finditer(SEALED, text):
-            value = opened(sealed[0], place_of(self._kind, path), self._keys)
-            self._found.append(Opened(path=path, value=value))
+        if self._field is None or path == self._field or path.startswith(f"{self._field}."):
+            self._found += (self._opened(sealed[0], path) for sealed in re.finditer(SEALED, text))
+
+    def _opened(self, sealed: str, path: str) -> Opened:
+        # One that does not open keeps no other from it: whoever can write a text can write one like it.
+        try:
+            return Opened(path=path, value=opened(sealed, place_of(self._kind, path), self._keys))
+        except KeyRingError as error:
+            return Opened(path=path, value=None, refusal=str(error))

@@ -22,6 +22,7 @@ from footprint_observe.redaction.personal import PERSONAL, PERSONAL_KEYS
 from footprint_observe.redaction.rules import Rule, checked_rule
 
 _SHORTEST_KNOWN = 5
+_WHO = ("decided_by", "by")
 _OF_CALLS: dict[type[Fact], tuple[str, ...]] = {
     ModelReplied: ("calls",),
     ToolIntended: ("args",),
@@ -68,7 +69,8 @@ class Redaction:
 
         Personal data are payment cards, US social security numbers, e-mail addresses, phone numbers, IBANs
         and IP addresses by their look; and these, dates of birth, passports, licences and tax ids by the
-        name of their key. Names and postal addresses have no look of their own: write rules for them.
+        name of their key. Names and postal addresses have no look of their own: write rules for them. The
+        person who decided (`decided_by` of a decision, `by` of a run that was given up) is kept.
         """
         return cls.of(personal=True)
 
@@ -104,9 +106,12 @@ class Redaction:
             keys: The keys of the strategies `pseudonym` and `seal`.
 
         Raises:
-            BuilderError: A rule, a path or a detector is none, or a strategy lacks its keys.
+            BuilderError: A rule, a path or a detector is none, a strategy lacks its keys, or the patterns are
+                so large that building them would take seconds.
         """
         _check_keys(keys)
+        _check_flag(credentials, "credentials")
+        _check_flag(personal, "personal")
         paths(fields)
         given = (
             *(checked_rule(rule, keyed=keys is not None) for rule in _listed(rules, "rules")),
@@ -179,6 +184,14 @@ def _check_keys(keys: object) -> None:
         )
 
 
+def _check_flag(given: object, argument: str) -> None:
+    if not isinstance(given, bool):
+        # "no" would count as yes.
+        raise BuilderError(
+            f"Redaction.of({argument}=...) takes True or False, not {type(given).__name__}; give one of them."
+        )
+
+
 def _listed(given: object, argument: str) -> Sequence[object]:
     if not isinstance(given, list | tuple):
         raise BuilderError(
@@ -194,7 +207,7 @@ def _compiled(
         return _known_alone(credentials=credentials, personal=personal)
     known = _known(credentials=credentials, personal=personal)
     own = any(rule.detector is not None for rule in rules)
-    return Compiled((*rules, *known), keys, shortest=1 if own else _SHORTEST_KNOWN)
+    return Compiled((*rules, *known), keys, shortest=1 if own else _SHORTEST_KNOWN, own=len(rules))
 
 
 @cache
@@ -209,6 +222,8 @@ def _known(*, credentials: bool, personal: bool) -> tuple[Rule | CredentialKeys,
     if credentials:
         known += [CredentialKeys(), *(Rule(detector=detector) for detector in CREDENTIALS)]
     if personal:
+        # Who decided is what a ledger is for; a person's name is often an address.
+        known += (Rule(path=path, strategy="keep") for path in _WHO)
         known += (Rule(key=key) for key in PERSONAL_KEYS)
         known += (Rule(detector=detector) for detector in PERSONAL)
     return tuple(known)

@@ -22,8 +22,10 @@ Strategy: TypeAlias = Literal["mask", "drop", "partial", "pseudonym", "seal", "k
 - `pseudonym`: `pseudonym:<key id>:<letters>`, the same for equal values wherever they stand, and nothing
   without the key. Equal is meant of JSON: 1 and 1.0 are, "1" and 1 are not, "Dana" and "dana" are not.
   Another current key gives other pseudonyms.
-- `seal`: `sealed:<key id>:<letters>`, which `footprint open` opens with the key, at the place where it was
-  written and nowhere else.
+- `seal`: `sealed:<key id>:<letters>`, which `footprint open` opens with the key, at the same path of a row
+  of the same kind and nowhere else. Where the policy seals, a sealed text that comes from outside is sealed
+  again, and opens as that text. Where it does not, one that was copied to the same path of another row of
+  that kind stays and opens there, too.
 - `keep`: it stays, and so does all in it, as far as later rules go.
 """
 

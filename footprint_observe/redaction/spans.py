@@ -83,7 +83,7 @@ def apart(found: list[Span]) -> list[Span]:
 
 def _seen(text: str, hits: Hits, policy: Compiled, limit: int, view: View | None) -> Iterator[Span]:
     if NAMED in hits:
-        for start, stop, rank in assignments(text, policy.rank_of):
+        for start, stop, rank in assignments(text, policy.rank_of, policy.spares):
             if rank < limit:
                 there = (start, stop) if view is None else view.span(start, stop)
                 yield Span(start=there[0], stop=there[1], rank=rank, named=True)

@@ -120,6 +120,10 @@ def _table(path: Path) -> _PolicyTable:
         failure = f"cannot be read ({error.strerror or type(error).__name__}); name another file"
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         failure = "is no TOML; correct it"
+    except ValueError:
+        failure = "has a name no file can have; name another file"
+    except RecursionError:
+        failure = "is nested too deep; correct it"
     else:
         try:
             return _PolicyTable.model_validate(data)

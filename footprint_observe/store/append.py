@@ -48,12 +48,9 @@ class Appender:
     """Appends over one connection, one transaction at a time.
 
     Args:
-        opens: Gives the connection, from `open_writer`; asked again after a fork.
+        opens: Gives the connection, from `open_writer`; asked by `open`, and by the first append without one.
         file: The file that is appended to, which is looked at before every append.
         log: The log beside it, which is kept short.
-
-    Raises:
-        LedgerOpenError: The file cannot be opened.
     """
 
     def __init__(self, opens: Callable[[], sqlite3.Connection], file: OpenedFile, log: Log) -> None:
@@ -65,13 +62,25 @@ class Appender:
         self._lock = threading.Lock()
         self._heads: OrderedDict[str, Head] = OrderedDict()
         self._closed = False
-        self._connection: sqlite3.Connection | None = opens()
+        self._connection: sqlite3.Connection | None = None
         suspend_when_forking(self)
+
+    def open(self) -> None:
+        """Open the file before there is anything to append; it is made when there is none.
+
+        Raises:
+            LedgerOpenError: It cannot be opened.
+        """
+        with self._lock:
+            self._connection = self._opens()
 
     @property
     def prompt(self) -> bool:
-        """Whether the last append was fast and the log is short: the next may run on an event loop."""
-        return self._seconds <= SLOW_SECONDS and not self._log.is_long
+        """Whether the next append may run on an event loop.
+
+        It may when the file is open, for opening it may wait, the last append was fast and the log is short.
+        """
+        return self._connection is not None and self._seconds <= SLOW_SECONDS and not self._log.is_long
 
     def now(self, batch: Prepared) -> bool:
         """Append one batch without waiting; False when a lock is held, and nothing was done then.
@@ -142,11 +151,11 @@ class Appender:
                 if not _begin(connection):
                     return None
                 self._file.check()
-                heads = self._all(connection, batches)
-                if heads is None:
+                found = self._all(connection, batches)
+                heads: dict[str, Head] = found or {}
+                if found is None:
                     if not _begin(connection):
                         return None
-                    heads = {}
                     outcomes = [self._within(connection, batch, heads) for batch in batches]
                 self._commit(connection)
             except LedgerError as error:
@@ -258,13 +267,17 @@ class Appender:
 
         Raises:
             RunTakenOverError: The batch does not follow what the file has of its run.
+            LedgerWriteError: The file has nothing of its run, and the batch does not begin it.
         """
         follows = batch.first - 1
         known = head or self._heads.get(batch.run_id)
         if known is not None and known[0] == follows:
             return known
         # A head that does not fit may only be old: what counts is the file, under the lock.
-        found: Head = connection.execute(_HEAD, (batch.run_id,)).fetchone() or (follows, FIRST)
+        found: Head | None = connection.execute(_HEAD, (batch.run_id,)).fetchone()
+        if found is None and follows:
+            raise failures.unknown_run()
+        found = found or (0, FIRST)
         if found[0] != follows:
             raise failures.taken_over()
         return found

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from footprint_core.errors import LedgerOpenError
-from footprint_observe.store import migrations, schema
+from footprint_observe.store import forked, migrations, schema
 from footprint_observe.store.failures import is_busy
 from footprint_observe.store.log import LOG_BYTES, free_bytes, grow_log, log_of
 from footprint_observe.store.mounts import network_of
@@ -33,7 +33,12 @@ def resolve(path: str | os.PathLike[str]) -> Path:
     Raises:
         LedgerOpenError: The path is not that of a file.
     """
-    text = os.fspath(path)
+    try:
+        text = os.fspath(path)
+    except TypeError:
+        text = None
+    if not isinstance(text, str):
+        raise LedgerOpenError("The path of a ledger is a text or a pathlib.Path; give one.")
     if text in {"", ":memory:"}:
         raise LedgerOpenError("SqliteLedger needs a file; use MemoryLedger() to keep a ledger in memory.")
     try:
@@ -61,6 +66,7 @@ def open_writer(
     Raises:
         LedgerOpenError: The folder, the file or its format is not usable. Nothing was written then.
     """
+    _check_process(path)
     _check_folder(path)
     if not network:
         _check_disk(path)
@@ -90,6 +96,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
     Raises:
         LedgerOpenError: There is no such file, or it is no ledger this release reads.
     """
+    _check_process(path)
     found = _look(path)
     if found is not None and stat.S_ISDIR(found.st_mode):
         raise _folder(path)
@@ -124,7 +131,12 @@ def is_whole(path: Path) -> bool:
 def _reader(path: Path, how: str) -> sqlite3.Connection | None:
     """A connection that can only read; None when the file is an empty database."""
     connection = sqlite3.connect(
-        f"{path.as_uri()}?{how}", uri=True, timeout=5.0, isolation_level=None, check_same_thread=False
+        f"{path.as_uri()}?{how}",
+        uri=True,
+        timeout=5.0,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=forked.Reader,
     )
     try:
         is_ours = _is_ours(connection, path)
@@ -190,6 +202,15 @@ def _journal_bytes(path: Path) -> int:
 
 def _folder(path: Path) -> LedgerOpenError:
     return LedgerOpenError(f"{path} is a folder; give the path of a file in it.")
+
+
+def _check_process(path: Path) -> None:
+    # It would take no lock it believes to have, and another process would delete the log under it.
+    if forked.copied_while_reading():
+        raise LedgerOpenError(
+            f"{path} cannot be opened here, for this process was forked while a ledger file was being read; "
+            'start it anew (the start method "spawn"), or fork when no question to a ledger is open.'
+        )
 
 
 def _check_folder(path: Path) -> None:

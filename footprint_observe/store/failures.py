@@ -54,7 +54,16 @@ def is_about_the_file(error: BaseException) -> bool:
 def taken_over() -> RunTakenOverError:
     """The batch does not follow what the file has of its run."""
     return RunTakenOverError(
-        "Another process continued this run, so this one stopped; look at it with `footprint show`."
+        "This run was continued or given up elsewhere, so this process stopped; look at it with "
+        "`footprint timeline`."
+    )
+
+
+def unknown_run() -> LedgerWriteError:
+    """The file has nothing of a run that the batch does not begin."""
+    return LedgerWriteError(
+        "The ledger file has nothing of this run, so what comes later in it was not written; start the turn "
+        "again."
     )
 
 

@@ -33,16 +33,18 @@ key it had, written as a JSON text as RFC 8785 does; commas are the only bytes b
 place stands the object {"...": digest}. The field names that place: the whole value, then a step for every
 key and index (from 0) on the way, joined by dots. In a step `\\` stands for a backslash, `\.` for a dot and
 `\x1f` for the character with that code; `calls.0.args` is the text `args_json` of the first call. KEY is the
-last step; when that is a number, the value may also have been an item of an array. A step into a text goes
-into the JSON that is the text, in which everything but the cut value stands as it was. A value can be cut
-out of one that was cut out itself; then {"...": digest} stands in the JSON of that.
+last step; when that is a number, the value may also have been an item of an array. JSON is one JSON value: a
+text that begins with KEY and a comma is none, or the digest of a member would also be that of an item. A step
+into a text goes into the JSON that is the text, in which everything but the cut value stands as it was. A
+value can be cut out of one that was cut out itself; then {"...": digest} stands in the JSON of that.
 
 **What is gone.** A row of `vals` can go with its salt: the row that commits to it and the chain verify
 without it, and the commitment tells nothing about the value any more.
 
 **What this does not show.** The last rows of a run, or whole runs at the end of the file, can be cut off
 without a trace in what is left, and who can write the file can write all of it anew. Only a copy of a hash
-that is kept elsewhere tells.
+that is kept elsewhere tells. The order of rows is protected within a run, not between runs: `id` is in no
+hash, so rows of two runs can be put in another order.
 """
 
 from __future__ import annotations

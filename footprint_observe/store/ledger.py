@@ -76,9 +76,9 @@ class SqliteLedger:
         network: bool = False,
         keys: KeyRing | None = None,
     ) -> None:
-        if durability not in {"power", "process"}:
+        if durability not in ("power", "process"):
             raise LedgerOpenError('The durability of a ledger is "power" or "process"; use one of them.')
-        if not 0 <= busy_timeout <= 86_400:
+        if type(busy_timeout) not in {int, float} or not 0 <= busy_timeout <= 86_400:
             raise LedgerOpenError("busy_timeout is a number of seconds, from 0 to a day; give one of those.")
         if keys is not None and not isinstance(cast("object", keys), KeyRing):
             raise LedgerOpenError(
@@ -93,7 +93,7 @@ class SqliteLedger:
         self._closed = False
         self._file = OpenedFile(self._path)
         self._by_process: dict[int, _Open] = {}
-        self._opened()
+        self._opened().appender.open()
         self._file.check()
 
     @property
@@ -234,8 +234,6 @@ class SqliteLedger:
     def _opened(self) -> _Open:
         for parent in tuple(self._by_process.values()):
             forked.leave_alone(parent.appender)
-            # Before it is opened, for a file that is gone would be made again.
-            self._file.check()
         path, durability, busy_timeout, network = (
             self._path, self._durability, self._busy_timeout, self._network,
         )  # fmt: skip

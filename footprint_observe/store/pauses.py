@@ -16,6 +16,7 @@ from footprint_core.errors import KeyRingError
 from footprint_core.ledger import Batch, KeptPause, ended_pauses
 from footprint_core.plain import Json
 from footprint_observe.keyring import KeyRing, Sealed
+from footprint_observe.store.read import fetched
 
 _PURPOSE = "pause"
 _INSERT = "INSERT INTO pause_bodies (pause_id, run_id, key_id, nonce, body) VALUES (?, ?, ?, ?, ?)"
@@ -68,8 +69,9 @@ def kept_pause(connection: sqlite3.Connection, pause_id: str, keys: KeyRing | No
 
     Raises:
         KeyRingError: A body is there, and the keys do not open it.
+        LedgerReadError: The database is damaged.
     """
-    row = connection.execute(_KEPT, {"pause": pause_id}).fetchone()
+    row = next(iter(fetched(connection, _KEPT, {"pause": pause_id})), None)
     if row is None:
         return None
     run_id, key_id, nonce, body = row

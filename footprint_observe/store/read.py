@@ -68,7 +68,7 @@ def decisions(connection: sqlite3.Connection, run_id: str) -> tuple[Decision, ..
 def pause_standing(connection: sqlite3.Connection, run_id: str, pause_id: str) -> PauseStanding | None:
     """What the file knows of a pause; None when it is not in it."""
     connection.row_factory = sqlite3.Row
-    row = next(iter(_fetched(connection, _STANDING, {"run": run_id, "pause": pause_id})), None)
+    row = next(iter(fetched(connection, _STANDING, {"run": run_id, "pause": pause_id})), None)
     if row is None:
         return None
     return PauseStanding(
@@ -91,7 +91,7 @@ def _text(row_id: int, json: str | None) -> str | None:
 
 def run_standing(connection: sqlite3.Connection, run_id: str) -> RunStanding | None:
     """Where a run ends; None for one the file does not have."""
-    row = next(iter(_fetched(connection, _LAST_ROW, {"run": run_id})), None)
+    row = next(iter(fetched(connection, _LAST_ROW, {"run": run_id})), None)
     if row is None:
         return None
     position, segment, trace_id, span_id = row
@@ -106,8 +106,8 @@ def _read(
     # One read transaction for both queries, or a row committed between them would come without values.
     connection.execute("BEGIN")
     try:
-        found = _fetched(connection, rows, {"run": run_id})
-        held = _fetched(connection, vals, {"run": run_id})
+        found = fetched(connection, rows, {"run": run_id})
+        held = fetched(connection, vals, {"run": run_id})
     finally:
         connection.execute("ROLLBACK")
     values: dict[int, dict[str, str]] = {}
@@ -118,7 +118,12 @@ def _read(
         yield row, entry_of(dict(row), kept)
 
 
-def _fetched(connection: sqlite3.Connection, query: str, values: dict[str, str]) -> list[sqlite3.Row]:
+def fetched(connection: sqlite3.Connection, query: str, values: dict[str, str]) -> list[sqlite3.Row]:
+    """All rows of a query.
+
+    Raises:
+        LedgerReadError: The database is damaged.
+    """
     try:
         return connection.execute(query, values).fetchall()
     except sqlite3.Error as error:

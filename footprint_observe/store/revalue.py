@@ -32,11 +32,13 @@ class Revalue:
     Attributes:
         checked: How many values were checked.
         erased: How many were committed to and not there.
+        first_erased: The first row with such a value, or None.
     """
 
     def __init__(self, connection: sqlite3.Connection, run_id: str | None) -> None:
         self.checked = 0
         self.erased = 0
+        self.first_erased: int | None = None
         self._connection = connection
         self._run = run_id
         self._query = _OF_FILE if run_id is None else _OF_RUN
@@ -70,6 +72,8 @@ class Revalue:
             found[field] = json
             self._next = next(self._values, None)
         self.checked += len(found)
+        if len(found) < len(committed) and self.first_erased is None:
+            self.first_erased = row_id
         self.erased += len(committed) - len(found)
         return None if "." not in commitments else _placed(commitments, found)
 
@@ -78,15 +82,23 @@ class Revalue:
 
     def _is_committed(self, digest: str, field: str, json: bytes, salt: bytes) -> bool:
         if "." in field:
-            key = steps_of(field)[-1]
-            text = json.decode()
-            return digest == disclosure_digest(salt, key, text) or (
-                key.isdecimal() and digest == disclosure_digest(salt, None, text)
-            )
+            try:
+                return _is_disclosed(digest, steps_of(field)[-1], json.decode(), salt)
+            except ValueError:
+                # Neither a path nor a value is written like that.
+                return False
         prefix = self._prefixes.get(field)
         if prefix is None:
             prefix = self._prefixes[field] = value_prefix(field)
         return digest == commitment(salt, prefix, json)
+
+
+def _is_disclosed(digest: str, key: str, json: str, salt: bytes) -> bool:
+    if digest == disclosure_digest(salt, key, json):
+        return True
+    # The digest of a member must not be met by its key and its value together, as if they were one item.
+    is_item = key.isdecimal() and not json.startswith(f'"{key}",')
+    return is_item and digest == disclosure_digest(salt, None, json)
 
 
 def _placed(commitments: str, found: Mapping[str, bytes]) -> str | None:

@@ -1,5 +1,7 @@
 """Whether a file is still what was appended to it: every hash and every commitment, computed anew.
 
+Behind the rows, the tables, indexes, triggers and views are compared with those this release makes.
+
 Rows are read in order and in chunks, each in a short read of its own, so that no writer waits and the log can
 be emptied meanwhile: rows are never rewritten, so the chunks fit. What it remembers is bounded, too.
 """
@@ -17,6 +19,7 @@ import msgspec
 from footprint_observe.store import failures
 from footprint_observe.store.connect import open_reader, resolve
 from footprint_observe.store.hashing import FIRST, Columns, document, link
+from footprint_observe.store.objects import altered
 from footprint_observe.store.recount import STRAY_SUMS, Recount
 from footprint_observe.store.revalue import Revalue
 from footprint_observe.store.schema import HASHED_COLUMNS
@@ -55,27 +58,30 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
         rows: How many rows were checked; of a whole file, those with the ids from 1 to this.
         runs: How many runs they are of.
         values: How many values were checked; 0 at level 1.
-        erased: How many values rows commit to that are not in the file any more; 0 at level 1.
+        erased: How many values rows commit to that are not in the file any more; 0 at level 1. Nothing in
+            this release takes a value out, so nothing on record says who did.
+        first_erased: The first row, by id, that commits to such a value; None where there is none.
     """
 
     rows: int
     runs: int
     values: int
     erased: int
+    first_erased: int | None = None
 
 
 @final
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """The first row that does not follow.
+    """The first row that does not follow, or what is wrong with the schema of a file whose rows all follow.
 
     Attributes:
-        row: Its id.
-        run_id: Its run; None where the file has a value or a sum of a row it does not have.
+        row: Its id; None for the schema: a table, an index, a trigger or a view is not that of this release.
+        run_id: Its run; None for the schema, and for a value or a sum of a row the file does not have.
         position: Its position in the run, or None.
         why: What does not follow, in one sentence that tells no value.
     """
 
-    row: int
+    row: int | None
     run_id: str | None
     position: int | None
     why: str
@@ -101,7 +107,8 @@ def verify(
         progress: Told after every chunk.
 
     Returns:
-        What was checked, or the first row, by id, that does not follow.
+        What was checked, or the first row, by id, that does not follow. When all do, what is wrong with the
+        tables, indexes, triggers and views, of whatever run: who reads one, reads through them.
 
     Raises:
         LedgerOpenError: The file is no ledger this release reads.
@@ -109,10 +116,26 @@ def verify(
     """
     with closing(open_reader(resolve(path))) as connection:
         try:
-            return _Walk(connection, run_id, level).all(progress)
+            found = _Walk(connection, run_id, level).all(progress)
+            return found if isinstance(found, Fault) else _schema(connection) or found
         except sqlite3.Error as error:
+            fault = _lacking(connection, error)
+            if fault is not None:
+                return fault
             failure = failures.unreadable(error)
     raise failure
+
+
+def _schema(connection: sqlite3.Connection) -> Fault | None:
+    why = altered(connection)
+    return None if why is None else Fault(row=None, run_id=None, position=None, why=why)
+
+
+def _lacking(connection: sqlite3.Connection, error: sqlite3.Error) -> Fault | None:
+    """What the schema lacks, when that is why the rows could not be read."""
+    if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_ERROR:
+        return None
+    return _schema(connection)
 
 
 @final
@@ -135,14 +158,25 @@ def heads(path: str | os.PathLike[str], run_id: str | None = None) -> Iterator[H
 
     Raises:
         LedgerOpenError: The file is no ledger this release reads.
+        LedgerReadError: The database itself is damaged.
     """
     with closing(open_reader(resolve(path))) as connection:
-        found = (run_id,) if run_id is not None else connection.execute(_NEXT_RUN, ("",)).fetchone()
+        found = (run_id,) if run_id is not None else _one(connection, _NEXT_RUN, "")
         while found is not None:
-            head = connection.execute(_HEAD, (found[0], _ANY_ID)).fetchone()
+            head = _one(connection, _HEAD, found[0], _ANY_ID)
             if head is not None:
                 yield Head(run_id=found[0], position=head[0], hash=head[1].hex())
-            found = None if run_id is not None else connection.execute(_NEXT_RUN, found).fetchone()
+            found = None if run_id is not None else _one(connection, _NEXT_RUN, found[0])
+
+
+def _one(connection: sqlite3.Connection, query: str, *values: object) -> tuple[Any, ...] | None:
+    try:
+        row: tuple[Any, ...] | None = connection.execute(query, values).fetchone()
+    except sqlite3.Error as error:
+        failure = failures.unreadable(error)
+    else:
+        return row
+    raise failure
 
 
 class _Walk:
@@ -188,6 +222,7 @@ class _Walk:
             runs=self._runs,
             values=0 if values is None else values.checked,
             erased=0 if values is None else values.erased,
+            first_erased=None if values is None else values.first_erased,
         )
 
     def _chunk(self, upto: int) -> Fault | None:

@@ -193,11 +193,11 @@ class Case:
             side.close()
 
 
-def compared(case: Case, base: Path) -> dict[str, Any]:
+def compared(case: Case, base: Path, count: int = PAIRS) -> dict[str, Any]:
     """The medians of interleaved pairs."""
     pairs: list[tuple[Spent, Spent]] = []
     bytes_a_row = 0.0
-    for at in range(PAIRS + 1):
+    for at in range(count + 1):
         with tempfile.TemporaryDirectory(dir=base) as made:
             folder = Path(made)
             pairs.append(case.pair(folder))
@@ -240,6 +240,7 @@ def main() -> None:
     """Print one line a case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, help="where the files lie; the system's temporary folder")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs a case; %(default)s")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     asked = parser.parse_args()
     found: list[dict[str, Any]] = []
@@ -249,7 +250,7 @@ def main() -> None:
                 name = (
                     f"{RUNS if many else 1} run{'s' * many}, {3 if results else 2} commits a call, {redacted}"
                 )
-                one = compared(Case(name, redact, many=many, results=results), asked.folder)
+                one = compared(Case(name, redact, many=many, results=results), asked.folder, asked.pairs)
                 found.append(one)
                 print(
                     f"{one['case']:<40} wall {one['wall_ratio']:.2f}x ({one['wall_rows_s']:,.0f} of "

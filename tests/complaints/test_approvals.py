@@ -140,7 +140,8 @@ def test_c046_an_approval_lives_in_the_checkpoint_whoever_goes_on_and_in_whateve
     assert all(identity == {"user": "ada"} for identity in identities)
     # There is no way to hand it anything else: the person's answer is all that resume takes.
     for kind in (Agent, Session):
-        assert list(inspect.signature(kind.resume).parameters) == ["self", "checkpoint", "answer", "rewalk"]
+        taken = ["self", "checkpoint", "answer", "pause_id", "rewalk"]
+        assert list(inspect.signature(kind.resume).parameters) == taken
 
 
 @pytest.mark.parametrize(("by", "asked_about"), [("call", [5, 999_999]), ("tool", [5])])

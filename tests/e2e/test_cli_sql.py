@@ -40,10 +40,22 @@ def test_sql_reads_and_cannot_write(path: str) -> None:
         "vacuum",
         "select :missing",
         "select load_extension('x')",
+        "pragma journal_mode = delete",
+        "PRAGMA JOURNAL_MODE(delete)",
+        "pragma user_version = 9",
+        "pragma writable_schema = on",
+        "pragma wal_checkpoint",
+        "pragma optimize",
     ):
         said = refused("sql", query, "--db", path, code=2)
         assert re.fullmatch(r"Error: SQLite does not take that query \([^\n]+\); correct it\.\n", said), said
         assert "\x1b" not in said
+    for query in (
+        "pragma journal_mode",
+        "pragma table_info(facts)",
+        "select * from pragma_index_list('facts')",
+    ):
+        assert footprint("sql", query, "--db", path).stdout
     for query in ("", " ", "/* nothing */", "begin"):
         said = refused("sql", query, "--db", path, code=2)
         assert said == "Error: That query gives no rows; ask one, like `select * from runs`.\n"

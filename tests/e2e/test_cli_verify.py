@@ -87,11 +87,37 @@ def test_the_heads_are_printed_when_they_are_asked_for(whole: Path) -> None:
     assert footprint("--db", str(whole), "--heads", "--run", "bbb").stdout.splitlines()[1:] == [lines[1]]
 
 
-def test_erased_values_are_counted(whole: Path, tmp_path: Path) -> None:
+def test_values_that_are_missing_are_counted_and_the_check_fails(whole: Path, tmp_path: Path) -> None:
     path = tampered(whole, tmp_path / "l.db", "DELETE FROM vals WHERE field = 'why'")
+    connection = sqlite3.connect(path)
+    (first,) = connection.execute("SELECT min(id) FROM facts WHERE commitments LIKE '%\"why\"%'").fetchone()
+    connection.close()
     result = footprint("--db", str(path))
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     assert ", 3 erased" in result.stdout
+    assert result.stdout.endswith(
+        f"\n3 values, the first of row {first}, are not in the file, and no entry says who erased them.\n"
+    )
+    result = footprint("--db", str(path), "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert (found["follows"], found["erased"], found["first_erased"]) == (False, 3, first)
+
+
+def test_what_hides_rows_although_they_all_follow_is_named(whole: Path, tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    path.write_bytes(whole.read_bytes())
+    connection = sqlite3.connect(path)
+    connection.execute("DROP VIEW decisions")
+    connection.execute("CREATE VIEW decisions AS SELECT * FROM facts WHERE outcome <> 'deny'")
+    connection.close()
+    result = footprint("--db", str(path))
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "does not follow: the schema\nThe view 'decisions' is not the one this release makes.\n"
+    )
+    found = json.loads(footprint("--db", str(path), "--level", "1", "--json").stdout)
+    assert (found["follows"], found["row"], found["run_id"]) == (False, None, None)
 
 
 def test_what_cannot_be_read_or_understood_has_its_own_exit_codes(whole: Path, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from footprint_core import (
 )
 from footprint_core.events import FatalError, TurnEnded
 from footprint_core.facts import SegmentEnded
+from footprint_core.ledger import Entry
 from footprint_core.providers import call, reply
 from story import Seen, answered, describe, run
 
@@ -96,6 +97,49 @@ def test_an_error_of_a_foreign_ledger_is_told_by_its_class_only() -> None:
     with pytest.raises(LedgerWriteError, match="RuntimeError") as caught:
         run(agent.run("go"))
     assert "hunter2" not in str(caught.value)
+
+
+class Ended(MemoryLedger):
+    """The program is told to end in the middle of the append number `at`."""
+
+    def __init__(self, at: int, *, inline: bool) -> None:
+        super().__init__()
+        self.at, self.inline, self.appends = at, inline, 0
+
+    def append_inline(self, batch: Batch, /) -> Any:
+        return self.took(batch) if self.inline else None
+
+    async def append(self, batch: Batch, /) -> Receipt:
+        return self.took(batch)
+
+    def took(self, batch: Batch) -> Receipt:
+        self.appends += 1
+        if self.appends == self.at:
+            raise SystemExit(3)
+        return MemoryLedger.append_inline(self, batch)
+
+
+@pytest.mark.parametrize("inline", [True, False])
+@pytest.mark.parametrize("at", [1, 2, 4])
+def test_behind_an_append_that_a_signal_handler_ended_nothing_is_appended(at: int, inline: bool) -> None:
+    seen, ledger = Seen(), Ended(at, inline=inline)
+    agent, _, _ = _story(ledger, seen)
+    with pytest.raises(SystemExit):
+        run(agent.run("go"))
+    assert ledger.appends == at
+    entries = ledger.entries(agent.last_run_id or "")
+    assert [entry.position for entry in entries] == list(range(1, len(entries) + 1))
+    last = seen.events[-1]
+    assert (type(last), getattr(last, "recorded", None)) == (TurnEnded, False)
+
+
+def test_a_ledger_in_memory_begins_a_run_with_its_first_row() -> None:
+    end = SegmentEnded(outcome="cancelled", iterations=0, input_tokens=0, output_tokens=0, duration_us=1)
+    batch = Batch(run_id="run", segment=1, entries=(Entry(position=2, time=1, fact=end),))
+    ledger = MemoryLedger()
+    with pytest.raises(LedgerWriteError, match="nothing of this run"):
+        ledger.append_inline(batch)
+    assert ledger.entries("run") == ()
 
 
 def test_a_failed_turn_leaves_the_session_ready_for_the_next() -> None:

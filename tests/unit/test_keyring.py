@@ -129,6 +129,8 @@ def test_a_ring_is_a_value() -> None:
     assert RING != {"a": A}
     with pytest.raises(AttributeError, match="cannot be changed"):
         RING._secrets = {}
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        del RING._secrets
 
 
 def test_what_is_given_is_copied() -> None:
@@ -174,10 +176,10 @@ def test_a_ring_is_read_from_a_file_only_its_owner_can_read(tmp_path: Path) -> N
     assert KeyRing.from_file(str(tmp_path / "keys")) == RING
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o444])
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o444, 0o620, 0o602])
 def test_a_file_others_can_read_is_refused(mode: int, tmp_path: Path) -> None:
     path = written(tmp_path / "keys", f"a:{text(A)}\n", mode)
-    with pytest.raises(KeyRingError, match=r"keys can be read by others; run chmod 600"):
+    with pytest.raises(KeyRingError, match=r"keys can be read or written by others; chmod 600 it"):
         KeyRing.from_file(path)
 
 
@@ -185,7 +187,11 @@ def test_a_file_that_cannot_be_read_is_refused_by_its_name(tmp_path: Path) -> No
     binary = tmp_path / "binary"
     binary.write_bytes(b"a:\xff\xfe")
     binary.chmod(0o600)
-    for path, why in ((tmp_path / "absent", "No such file"), (tmp_path, "directory"), (binary, "no text")):
+    long = written(tmp_path / "long", "#" * (1 << 16) + "\n")
+    for path, why in (
+        (tmp_path / "absent", "No such file"), (tmp_path, "directory"), (binary, "no text"),
+        (long, "larger than 64 KiB"), (tmp_path / "a\0b", "no file can have that name"),
+    ):  # fmt: skip
         with pytest.raises(KeyRingError, match=why) as raised:
             KeyRing.from_file(path)
         assert str(path) in str(raised.value)

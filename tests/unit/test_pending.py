@@ -187,7 +187,13 @@ def test_show_without_keys_is_refused_and_a_wrong_key_is_named(tmp_path: Path) -
     assert missing.exit_code == 2
     assert "Traceback" not in missing.output
     wrong = footprint("--db", str(path), "--show", FOOTPRINT_KEYS=written(SECRET, key_id="old"))
-    assert wrong.exit_code == 0
+    assert wrong.exit_code == 1
+    assert (
+        footprint(
+            "--db", str(path), "--show", "--json", FOOTPRINT_KEYS=written(SECRET, key_id="old")
+        ).exit_code
+        == 1
+    )
     assert wrong.output.count("has no key 'k1'") == 3
 
 

@@ -169,6 +169,20 @@ ADVERSARIAL: list[Callable[[int], str]] = [
     lambda n: "token: " * n,
     lambda n: 'token="' * n,
     lambda n: "token" + " " * n + "=",
+    lambda n: "authorization: " * n,
+    lambda n: "auth: |\n  " * n,
+    lambda n: "password: correct " * n,
+    lambda n: "password: " + "horse " * n,
+    lambda n: "password=a,b(c&d" * n,
+    lambda n: 'name="a" value=' * n,
+    lambda n: "<password " * n,
+    lambda n: "<password>" * n,
+    lambda n: "curl -u " * n,
+    lambda n: "curl " * n + "-u a:b",
+    lambda n: "mysql -" * n,
+    lambda n: "login a " * n,
+    lambda n: "https://a:" + "b/" * n,
+    lambda n: "ada@" + "a." * n,
     lambda n: "%41" * n,
     lambda n: "%25" * n,
     lambda n: "QUFB" * n,
@@ -227,6 +241,15 @@ def test_a_pattern_that_runs_away_elsewhere_takes_its_time_here() -> None:
 
     fact = MessageTaken(turn_index=1, message_chars=1, text="a" * 50_000)
     assert policy.redact(fact)[0] is fact
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_patterns_that_would_take_seconds_to_build_are_refused(count: int) -> None:
+    pattern = r"[\pL\pN_]{900}" if count == 1 else r"[\pL\pN_]{60}"
+    detectors = [Detector(name=f"d{at}", pattern=f"X{at}{pattern}") for at in range(count)]
+    with pytest.raises(BuilderError, match="too large") as raised:
+        Redaction.of(detectors=detectors)
+    assert raised.value.__context__ is None
 
 
 def test_names_of_included_detectors_are_unique() -> None:

@@ -17,6 +17,10 @@ token_secret accessTokens api_tokens apikey apiKey api_key API-KEY X-Api-Key x.a
 openaiApiKey authorization Authorization Proxy-Authorization credential credentials awsCredentials
 privateKey private_key ssh-private-key sessionKey session_key signing_key encryptionKey
 cookie Cookie Set-Cookie session_cookie cookies jwt user_jwt bearerToken csrf_token user[password]
+otp userOtp pin user_pin pinCode session_id sessionId sessionid PHPSESSID JSESSIONID
+recovery_codes backupCodes
+mnemonic seed_phrase seedPhrase consumer_key license_key licenseKey security_answer auth
+_auth http_authorization
 """
 CREDENTIALS = _CREDENTIALS.split()
 
@@ -25,7 +29,9 @@ max_tokens maxTokens token_count tokenCount input_tokens outputTokens total_toke
 token_type token_limit tokenBudget token_usage stop_token eos_token max_token input_token cost_per_token
 prompt_tokens completion_tokens_details cached_tokens tokenizer tokenize secretary passenger passage pass
 compass keyboard key primary_key sort_key foreign_key keys keyword monkey cookie_banner cookiePolicy author
-authority authored order_id amount name text a 1 _ . session session_id user_id credited accredited
+authority authored order_id amount name text a 1 _ . session user_id credited accredited
+next_page_token nextToken continuation_token page_token cursor_token prior_authorization authorization_status
+password_changed_at passwordChangedAt password_min_length secret_name secretArn pinned pin_color spin topology
 """
 OTHERS = _OTHERS.split()
 
@@ -65,6 +71,13 @@ def test_every_ascii_key_that_is_known_holds_a_hint() -> None:
 def test_words_are_met_one_behind_the_other_or_as_one(key: str) -> None:
     assert names(words_of(key), ["birth", "date"])
     assert re.search(hint_of(["birth", "date"]), key, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("key", ["tin", "TIN", "user_tin", "userTin", "tinValue", "USER-TIN", "tin2", "2tin"])
+def test_a_short_word_has_a_hint_of_its_own(key: str) -> None:
+    assert names(words_of(key), ["tin"])
+    assert re.search(hint_of(["tin"]), key, re.IGNORECASE)
+    assert not re.search(hint_of(["tin"]), "testing the routing of a ticket, Tina", re.IGNORECASE)
 
 
 @pytest.mark.parametrize("key", ["birth", "dateOfBirth", "birth_of_date", "rebirthdates", ""])

@@ -128,6 +128,21 @@ def test_what_another_process_appended_is_found_in_the_calls_that_come_along() -
     assert kept(of, row(f"about {CARD}", call_id="c2"), calls=calls).why == f"about {CARD}"
 
 
+def test_what_another_process_had_as_a_result_is_found_in_the_results_that_come_along() -> None:
+    of = Redacting(POLICY)
+    one = batch(row(f"saw {CARD}"), calls=(call_of("{}"),))
+    (entry,), _ = of.batch(msgspec.structs.replace(one, results={"c1": {"held": CARD}}))
+    assert isinstance(entry.fact, Decided)
+    assert entry.fact.why == f"saw {REDACTED}"
+
+
+def test_a_key_that_went_and_texts_that_overlap_leave_no_rest() -> None:
+    of = Redacting(POLICY)
+    args = '{"card": {"hunter2hunter2": "abcdefgh", "x": "efghijklmnop"}}'
+    said = row("x abcdefghijklmnop y hunter2hunter2", iteration=0)
+    assert kept(of, said, calls=(call_of(args),)).why == f"x {REDACTED} y {REDACTED}"
+
+
 def test_a_row_that_another_ledger_filed_is_left_as_it_is() -> None:
     of = Redacting(POLICY)
     calls = (call_of(f'{{"card": "{CARD}"}}'),)

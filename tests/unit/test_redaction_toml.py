@@ -107,6 +107,7 @@ REFUSED = [
     ('[[detectors]]\nname = "iban"\npattern = "a"', "that of an included one"),
     ('[[detectors]]\nname = "x"\npattern = "a"\n[[detectors]]\nname = "x"\npattern = "b"', "have one name"),
     ("a = = b", "is no TOML"),
+    ("rules = " + "[" * 20_000, "nested too deep"),
 ]
 
 

@@ -125,7 +125,87 @@ asyncio.run(ledger.close())
 """,
         tmp_path / "l.db",
     )
-    assert said.splitlines() == ["['c'] True True", "['b', 'a'] False"]
+    # It has a writer thread of its own, which opened the file: on the loop that could wait.
+    assert said.splitlines() == ["['c'] True False", "['b', 'a'] False"]
+
+
+def test_behind_a_fork_the_file_is_not_opened_on_the_event_loop(tmp_path: Path) -> None:
+    said = told(
+        """
+ledger = SqliteLedger(path)
+async def story():
+    joined(in_child(lambda: None))
+    print(ledger.append_inline(batch("a", 1, CONFIGURED)))
+    await ledger.append(batch("a", 1, CONFIGURED))
+    await append(ledger, batch("a", 2, TAKEN))
+    await ledger.close()
+asyncio.run(story())
+""",
+        tmp_path / "l.db",
+    )
+    assert said.splitlines() == ["None"]
+    whole(tmp_path / "l.db", ["a"], 2)
+
+
+def test_a_process_forked_while_a_ledger_file_is_read_opens_none_and_says_why(tmp_path: Path) -> None:
+    said = told(
+        """
+from footprint_core.errors import LedgerError
+from footprint_observe.query.database import reading
+from footprint_observe.store.verify import heads
+ledger = SqliteLedger(path)
+def refused(*works):
+    for work in works:
+        try:
+            work()
+        except LedgerError as error:
+            print(type(error).__name__, "was forked while" in str(error), flush=True)
+def alone():
+    asyncio.run(append(ledger, batch("child", 1, CONFIGURED)))
+def all_of_it():
+    refused(alone, lambda: SqliteLedger(path), lambda: ledger.entries("parent"))
+def its_child():
+    joined(in_child(all_of_it))
+asyncio.run(append(ledger, batch("parent", 1, CONFIGURED)))
+answers = heads(path)
+next(answers)
+joined(in_child(all_of_it))
+answers.close()
+with reading(path):
+    joined(in_child(its_child))
+joined(in_child(lambda: asyncio.run(whole_run(ledger, "later", 1))))
+asyncio.run(append(ledger, batch("parent", 2, TAKEN)))
+asyncio.run(ledger.close())
+print(len(SqliteLedger(path).entries("later")))
+""",
+        tmp_path / "l.db",
+    )
+    refusals = ["LedgerWriteError True", "LedgerOpenError True", "LedgerOpenError True"]
+    assert said.splitlines() == [*refusals, *refusals, "5"]
+
+
+def test_nothing_is_opened_while_a_fork_waits_for_what_is_open(tmp_path: Path) -> None:
+    # A set that changed while it is walked would end the walk, and the fork would go on all the same.
+    said = told(
+        """
+from footprint_observe.store import forked
+class Holder:
+    def suspend(self):
+        self.adding = threading.Thread(target=forked.suspend_when_forking, args=(other,))
+        self.adding.start()
+        self.adding.join(0.2)
+        print(self.adding.is_alive(), flush=True)
+    def resume(self):
+        pass
+holder, other = Holder(), Holder()
+forked.suspend_when_forking(holder)
+joined(in_child(lambda: forked.suspend_when_forking(Holder())))
+holder.adding.join(60)
+print(holder.adding.is_alive())
+""",
+        tmp_path / "l.db",
+    )
+    assert said.splitlines() == ["True", "False"]
 
 
 def test_a_fork_while_many_runs_append_loses_nothing_and_waits_for_no_lock_of_another_process(

@@ -178,11 +178,18 @@ def test_a_batch_that_does_not_follow_is_refused_whole(tmp_path: Path, first: in
     assert ids(tmp_path / "l.db")[-1] == (3, "run", 3)
 
 
-def test_a_run_may_be_continued_in_a_file_that_does_not_have_it(tmp_path: Path) -> None:
+def test_a_run_the_file_does_not_have_begins_with_its_first_row(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "l.db")
-    assert ledger.append_inline(batch("run", TAKEN, first=41, segment=2)) is not None
-    assert ledger.append_inline(batch("run", TAKEN, first=42, segment=2)) is not None
-    asyncio.run(ledger.close())
+
+    async def story() -> None:
+        with pytest.raises(LedgerWriteError, match="nothing of this run"):
+            ledger.append_inline(batch("run", TAKEN, first=2))
+        with pytest.raises(LedgerWriteError, match="nothing of this run"):
+            await ledger.append(batch("run", TAKEN, first=2))
+        await ledger.close()
+
+    asyncio.run(story())
+    assert ids(tmp_path / "l.db") == []
 
 
 def test_of_two_ledgers_on_one_file_the_second_to_continue_a_run_fails_before_it_acts(tmp_path: Path) -> None:

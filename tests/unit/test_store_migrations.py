@@ -17,7 +17,7 @@ from file_ledger import on_file, select
 from footprint_core.errors import LedgerOpenError
 from footprint_core.facts import CallTaken
 from footprint_core.ledger import Batch, Entry
-from footprint_observe.store import migrations, schema
+from footprint_observe.store import migrations, objects, schema
 from footprint_observe.store.connect import open_reader
 from footprint_observe.store.ledger import SqliteLedger
 from footprint_observe.store.verify import Verified, verify
@@ -78,6 +78,17 @@ def next_release(monkeypatch: pytest.MonkeyPatch, *steps: migrations.Step) -> No
     monkeypatch.setattr(schema, "VERSION", 1 + len(steps))
 
 
+def made_with(*steps: migrations.Step) -> objects.Objects:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    schema.create(connection)
+    for step in steps:
+        step(Database(connection))
+    schema.renew(connection)
+    found = objects.objects_of(connection)
+    connection.close()
+    return found
+
+
 def version(path: Path) -> int:
     return int(select(path, "PRAGMA user_version")[0][0])
 
@@ -105,6 +116,8 @@ def test_opening_an_older_file_brings_it_up_to_date_and_keeps_its_rows(
     entry = Entry(position=len(before) + 1, time=1, fact=TAKEN)
     assert ledger.append_inline(Batch(run_id="a" * 32, segment=1, entries=(entry,)))
     asyncio.run(ledger.close())
+    # A release writes into a new file what its steps leave in an older one.
+    monkeypatch.setattr(objects, "made", lambda: made_with(schema_2, schema_3))
     found = verify(path)
     assert isinstance(found, Verified)
     assert found.rows == len(rows) + 1

@@ -190,7 +190,8 @@ def test_closing_in_a_burst_writes_what_was_taken_and_refuses_the_rest(tmp_path:
     refused: list[tuple[str, bool]] = []
 
     async def until_closed(run: str) -> None:
-        for position in range(1, 1000):
+        for position in range(1, 100_000):
+            await asyncio.sleep(0)
             try:
                 await append(ledger, batch(run, position, CONFIGURED if position == 1 else TAKEN))
             except LedgerWriteError as error:

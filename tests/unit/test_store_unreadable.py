@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from footprint_core.errors import LedgerReadError
 from footprint_observe.store.ledger import SqliteLedger
+from footprint_observe.store.verify import heads
 from tampering import real_file, tampered
 
 RUN = "a" * 32
@@ -80,4 +83,29 @@ def test_the_standing_of_a_pause_that_was_damaged_is_refused(whole: Path, tmp_pa
     ledger = SqliteLedger(path)
     with pytest.raises(LedgerReadError, match="cannot be read as it stands"):
         asyncio.run(ledger.pause_standing(RUN, "p" * 32))
+    asyncio.run(ledger.close())
+
+
+def test_pages_that_are_damaged_are_told_as_such_by_every_question(whole: Path, tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    shutil.copy(whole, path)
+    connection = sqlite3.connect(path)
+    roots = connection.execute("SELECT rootpage FROM sqlite_schema WHERE tbl_name = 'facts' AND rootpage > 0")
+    places = [root for (root,) in roots]
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    with path.open("r+b") as file:
+        for place in places:
+            file.seek((place - 1) * size)
+            file.write(b"\xa5" * size)
+    ledger = SqliteLedger(path)
+    for question in (
+        lambda: list(heads(path)),
+        lambda: list(heads(path, RUN)),
+        lambda: asyncio.run(ledger.kept_pause("p")),
+        lambda: asyncio.run(ledger.pause_standing(RUN, "p")),
+        lambda: asyncio.run(ledger.run_standing(RUN)),
+    ):
+        with pytest.raises(LedgerReadError, match="pages are damaged"):
+            question()
     asyncio.run(ledger.close())

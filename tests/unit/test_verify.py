@@ -13,13 +13,13 @@ import pytest
 from footprint_core.errors import LedgerOpenError, LedgerReadError
 from footprint_core.facts import CallTaken
 from footprint_core.ledger import Batch, Entry
-from footprint_observe.store.hashing import commitment, document, link, value_prefix
+from footprint_observe.store.hashing import commitment, value_prefix
 from footprint_observe.store.ledger import SqliteLedger
 from footprint_observe.store.schema import HASHED_COLUMNS
 from footprint_observe.store.verify import Fault, Verified, heads, verify
 from independent import first_fault
 from samples import FULL
-from tampering import real_file, tampered
+from tampering import real_file, rehashed, tampered
 
 ROWS = 3 * len(FULL)
 
@@ -133,6 +133,8 @@ def test_a_value_that_is_gone_is_counted_and_the_rows_follow(whole: Path, tmp_pa
     assert isinstance(found, Verified)
     assert isinstance(before, Verified)
     assert (found.values, found.erased) == (before.values - 3, 3)
+    assert before.first_erased is None
+    assert found.first_erased == min(row for row, fields in commitments(whole) if "after.zulu" in fields)
     # What was cut out of it, and what held it, may go too.
     tampered(path, tmp_path / "2.db", "DELETE FROM vals WHERE field IN ('after', 'after.zulu.3')")
     found = verify(tmp_path / "2.db")
@@ -181,23 +183,6 @@ def test_two_rows_that_were_swapped_are_found(whole: Path, tmp_path: Path) -> No
     # Of one run, too, the order of its rows in the file counts.
     assert fault(path, "b" * 32).row == 10
     assert isinstance(verify(path, "a" * 32), Verified)
-
-
-def rehashed(connection: sqlite3.Connection, row_id: int, follow: bool) -> None:
-    """Give a changed row a hash that fits; with `follow`, all rows of its run behind it too."""
-    columns = ", ".join(HASHED_COLUMNS)
-    run_id, position = connection.execute(
-        "SELECT run_id, position FROM facts WHERE id = ?", (row_id,)
-    ).fetchone()
-    rows = connection.execute(
-        f"SELECT id, prev_hash, {columns} FROM facts WHERE run_id = ? AND position >= ? ORDER BY position",
-        (run_id, position),
-    ).fetchall()
-    before = rows[0][1]
-    for behind, _, *values in rows if follow else rows[:1]:
-        digest = link(before, document(tuple(values)))
-        connection.execute("UPDATE facts SET prev_hash = ?, hash = ? WHERE id = ?", (before, digest, behind))
-        before = digest
 
 
 def test_a_changed_row_with_a_hash_that_fits_is_given_away_by_the_row_behind_it(
