@@ -16,8 +16,12 @@ from crash.process import as_left_by_a_kill, notes_of, play
 from crash.verdict import positions, problems
 
 Call: TypeAlias = Literal["pwrite64", "fdatasync"]
-PLAYS = Order(durability="power", short=True, behind=1)
-"""Two conversations, so that what comes behind a disk that works again is seen too."""
+PLAYS = Order(durability="power", short=True, behind=2)
+"""Three conversations, so that what comes behind a disk that works again is seen too.
+
+strace counts the calls of each thread for itself, and behind a failure the writer's opens the file: the
+second conversation can meet the same failure there.
+"""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):

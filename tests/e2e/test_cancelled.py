@@ -86,7 +86,9 @@ def test_a_tool_that_was_never_entered_is_in_no_doubt(tmp_path: Path) -> None:
             return None if self.commits == 3 else super().append_inline(batch)
 
         async def append(self, batch: Any, /) -> Any:
-            reached.set()
+            if self.commits == 3:
+                # An earlier one comes here too where the disk is slow.
+                reached.set()
             return await super().append(batch)
 
     ledger = Waits(path)

@@ -143,7 +143,7 @@ def test_what_cannot_be_given_up_is_refused_in_one_sentence(path: Path) -> None:
     rest = ("--by", "dana", "--reason", "r", "--db", str(path))
     assert "is over, it is answered" in refused("abandon", "last", *rest, code=1)
     assert "no such run" in refused("abandon", "0123", *rest, code=1)
-    assert "abandon(by=...)" in refused("abandon", "last", "--by", " ", *rest[2:], code=2)
+    assert "it is blank, and goes on record" in refused("abandon", "last", "--by", " ", *rest[2:], code=2)
     nowhere = path.with_name("none.db")
     refused("abandon", "last", "--by", "d", "--reason", "r", "--db", str(nowhere), code=3)
     assert not nowhere.exists()

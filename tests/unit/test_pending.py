@@ -156,7 +156,7 @@ def test_the_command_lists_them_and_shows_nothing_that_is_sealed_unless_it_is_to
     assert lines[1].endswith("expired")
     assert f"run {pauses[0].run_id[:16]}, opened 20" in lines[1]
     assert "second" in lines[3]
-    for sealed in ("Really?", "500", "limit", "balance", "Which one?"):
+    for sealed in ("Really?", "amount", "limit", "balance", "Which one?"):
         assert sealed not in listed.output
     shown = footprint(*db, "--show", FOOTPRINT_KEYS=written())
     assert shown.exit_code == 0
