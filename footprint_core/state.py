@@ -15,6 +15,7 @@ from footprint_core.facts.window import likeness
 from footprint_core.messages import AssistantMessage, Message, Messages, ToolCall, ToolMessage, UserMessage
 from footprint_core.plain import Json
 
+# Most facts change nothing, and the arms of `apply` are tried one after another.
 _SILENT = frozenset({fa.CallTaken, fa.Decided, fa.ToolIntended, fa.IterationEnded, fa.PermissionChecked})
 
 
@@ -102,7 +103,6 @@ class RunState:
     def apply(self, fact: fa.Fact) -> None:
         """Fold one fact in."""
         if type(fact) in _SILENT:
-            # Most facts change nothing here; the arms below are tried one after another.
             return
         match fact:
             case fa.ModelAsked():

@@ -28,6 +28,7 @@ from footprint_core import (
     after_tool,
     allow,
     ask,
+    ask_human,
     before_tool,
     check_in_approved,
     deny,
@@ -306,3 +307,34 @@ def test_where_nobody_can_say_what_was_taken_nothing_that_was_said_is_kept() -> 
     (row,) = rows_of(MemoryLedger(redact=Careless()), {"before_tool": [passes]})
     assert row.why == REDACTED
     assert row.redacted == (("why", "echo"),)
+
+
+def test_an_echo_of_a_result_is_found_by_a_process_that_never_saw_the_tool_run(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    policy = Redaction.of(fields=["result.held"])
+
+    @tool(name="colour")
+    def colour() -> str:
+        ask_human("Which?")
+
+    @after_tool("saw")
+    def saw(context: ToolResultContext) -> ToolResultOutcome:
+        return allow(why=f"it says {context.result}")
+
+    asked = reply(calls=[call("c0", "colour", {}), call("c1", "charge", {"card": "x"})])
+
+    async def story(*said: Any, checkpoint: Any = None) -> Any:
+        ledger = on_file(path, redact=policy)
+        builder, _ = describe(
+            said, colour, charge, ledger=ledger, parallel_tools=True, act={"after_tool": [saw]}
+        )
+        async with builder.build() as agent:
+            if checkpoint is None:
+                return await agent.run("go")
+            return await agent.resume(checkpoint, "red")
+
+    paused = run(story(asked))
+    out = answered(run(story(reply(text="done"), checkpoint=paused.checkpoint)))
+    said = [row.why for row in out.decisions if row.tool_call_id == "c1"]
+    assert said == [f"it says {{'held': '{REDACTED}', 'n': 1}}"]
+    assert HELD.encode() not in file_bytes(path)
