@@ -22,9 +22,8 @@ from footprint_observe.redaction.paths import MATCHED, Left, behind
 from footprint_observe.store import jsontext
 from footprint_observe.store.codec import ValueField
 from footprint_observe.store.disclosures import Steps
-from footprint_observe.store.hashing import disclosure_digest
+from footprint_observe.store.hashing import SALT_BYTES, disclosure_digest
 
-_SALT_BYTES = 16
 _UNCLEAR = object()
 _AWKWARD = re.compile(r"[\\.\x00-\x1f]")
 # What JSON may write in another way than as it is, an escape with a code apart.
@@ -229,7 +228,7 @@ class _Cutting:
         return _encode(self._cut(path, key, kept)).decode() if matched else kept
 
     def _cut(self, path: str, key: str | None, json: str) -> dict[str, str]:
-        salt = os.urandom(_SALT_BYTES)
+        salt = os.urandom(SALT_BYTES)
         digest = disclosure_digest(salt, key, json)
         self.cuts.append(Cut(path=path, json=json, salt=salt, digest=digest))
         return {"...": digest}

@@ -65,6 +65,9 @@ Columns: TypeAlias = tuple[str | int | None, ...]
 FIRST = bytes(32)
 """The hash before the first row of a run."""
 
+SALT_BYTES = 16
+"""The bytes of a salt, of a whole value or of a part that is kept apart."""
+
 _ROW_TAG = b"footprint:row:1\n"
 _VALUE_TAG = b"footprint:value:1\n"
 _MAX_INT = 2**53 - 1

@@ -14,10 +14,9 @@ from footprint_observe.redaction.paths import Left
 from footprint_observe.store import failures
 from footprint_observe.store.codec import PLANS, columns_of, marks_text, values_of
 from footprint_observe.store.cutting import cut_out
-from footprint_observe.store.hashing import Columns, commitment, document
+from footprint_observe.store.hashing import SALT_BYTES, Columns, commitment, document
 from footprint_observe.store.pauses import Bodies, bodies_of
 
-_SALT_BYTES = 16
 # Salts that are drawn at once. Each draw is a system call, at which another thread may take over.
 _DRAWN = 8
 _encode = msgspec.json.Encoder().encode
@@ -103,9 +102,9 @@ def _rows(
 
 def _salts() -> Iterator[bytes]:
     while True:
-        drawn = os.urandom(_SALT_BYTES * _DRAWN)
-        for at in range(0, len(drawn), _SALT_BYTES):
-            yield drawn[at : at + _SALT_BYTES]
+        drawn = os.urandom(SALT_BYTES * _DRAWN)
+        for at in range(0, len(drawn), SALT_BYTES):
+            yield drawn[at : at + SALT_BYTES]
 
 
 def _row(
