@@ -93,6 +93,35 @@ NAMES: Final[dict[str, str]] = {
 }
 """Every attribute by the word it has here."""
 
+# Metrics of the conventions; durations are seconds.
+OPERATION_DURATION: Final = "gen_ai.client.operation.duration"
+TIME_TO_FIRST_CHUNK: Final = "gen_ai.client.operation.time_to_first_chunk"
+TOKEN_USAGE: Final = "gen_ai.client.token.usage"  # noqa: S105 - tokens of a model
+
+# Own metrics; durations and ages are seconds.
+APPROVAL_LATENCY: Final = "footprint.approval.latency"
+APPROVALS_OLDEST: Final = "footprint.approvals.oldest_age"
+APPROVALS_PENDING: Final = "footprint.approvals.pending"
+DECISIONS: Final = "footprint.decisions"
+MIDDLEWARE_DURATION: Final = "footprint.middleware.duration"
+MIDDLEWARE_ERRORS: Final = "footprint.middleware.errors"
+RECORDER_DROPPED: Final = "footprint.recorder.dropped"
+RECORDER_ERRORS: Final = "footprint.recorder.errors"
+RECORDER_QUEUE: Final = "footprint.recorder.queue"
+REDACTION_COUNT: Final = "footprint.redactions"
+RUN_DURATION: Final = "footprint.run.duration"
+RUN_ITERATIONS: Final = "footprint.run.iterations"
+RUNS: Final = "footprint.runs"
+TOOL_DURATION: Final = "footprint.tool.duration"
+TOOLS: Final = "footprint.tools"
+
+METRICS: Final[dict[str, str]] = {
+    word: name
+    for word, name in dict(vars()).items()
+    if word.isupper() and isinstance(name, str) and word != "SCHEMA_URL" and word not in NAMES
+}
+"""Every metric by the word it has here."""
+
 INVOKE_AGENT: Final = "invoke_agent"
 CHAT: Final = "chat"
 EXECUTE_TOOL: Final = "execute_tool"

@@ -23,9 +23,8 @@ from footprint_core.events import (
     ToolCallEnded,
     TurnEnded,
 )
-
-from .handover import Handover
-from .opened import Opened
+from footprint_observe.recording.handover import Handover
+from footprint_observe.recording.opened import Opened
 
 _BATCH = 64
 _QUEUE = 4096

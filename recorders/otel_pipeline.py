@@ -11,8 +11,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from footprint_core.errors import RecorderError
 from footprint_observe import semconv
-
-from .handover import Handover
+from footprint_observe.recording.handover import Handover
 
 _BATCH = 128
 _QUEUE = 2048

@@ -33,8 +33,8 @@ from footprint_core.events import (
 from footprint_core.facts import TraceRef
 from footprint_core.watch import Scope
 from footprint_observe import semconv
+from footprint_observe.recording.opened import Opened
 
-from .opened import Opened
 from .otel_pipeline import QueuedSpans, pipeline
 from .otel_segment import DecisionsAs, Segment
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from recorders.handover import Handover
+from footprint_observe.recording.handover import Handover
 
 
 def handover(ship: Callable[[list[int]], bool], **options: Any) -> Handover[int]:
@@ -168,7 +168,7 @@ def run(program: str) -> str:
 
 _SHIP = """
 import os, sys
-from recorders.handover import Handover
+from footprint_observe.recording.handover import Handover
 def ship(batch):
     print(*batch, flush=True)
     return True
