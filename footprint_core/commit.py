@@ -14,7 +14,7 @@ from footprint_core.cancellation import Cancellation
 from footprint_core.clock import Clock
 from footprint_core.decisions import Decision
 from footprint_core.errors import LedgerError, LedgerWriteError
-from footprint_core.events import Signal
+from footprint_core.events import Event, Signal
 from footprint_core.facts import Decided, Fact, SegmentEnded, TraceRef
 from footprint_core.ledger import Batch, Entry, Ledger, PauseBody, Receipt, decision_row
 from footprint_core.plain import Json
@@ -156,19 +156,20 @@ class Writer:
 
     def _publish(self, receipt: Receipt) -> None:
         listening = self._audience.listening
+        events: list[Event] = []
         for entry in receipt.entries:
             fact = entry.fact
+            marks = receipt.marks.get(entry.position, ())
             if type(fact) is Decided:
-                marks = receipt.marks.get(entry.position, ())
                 self._rows.append(decision_row(self.run_id, self.segment, entry, fact, marks))
             if listening:
-                marks = receipt.marks.get(entry.position, ())
-                for event in events_for(entry, run_id=self.run_id, segment=self.segment, marks=marks):
-                    self._audience.publish(event)
+                events += events_for(entry, run_id=self.run_id, segment=self.segment, marks=marks)
+        if events:
+            self._audience.publish(events)
 
     def signal(self, event: Signal) -> None:
         """Tell the watchers at once; nothing is written and nothing may depend on it."""
-        self._audience.publish(event)
+        self._audience.publish((event,))
 
     def signal_end(self, end: SegmentEnded) -> None:
         """Tell the watchers how a segment ended whose ledger takes no appends."""

@@ -19,23 +19,30 @@ def events_for(entry: Entry, *, run_id: str, segment: int, marks: Marks = ()) ->
     at = (run_id, segment, entry.position, entry.time)
     fact = entry.fact
     match fact:
-        case fa.RunConfigured():
-            return (segments.configured(fact, at),)
-        case fa.MessageTaken():
-            return (segments.turn_started(fact, at),)
+        # The facts of every call come first: an arm costs one look at each before it.
         case fa.Decided():
             # What another ledger filed was told when it was filed.
             return () if fact.imported is not None else (gates.decided(fact, at, marks),)
-        case fa.WindowVisited():
-            return window_visited(fact, at)
+        case fa.ToolIntended() | fa.ToolFinished():
+            return ()
         case fa.ModelAsked():
             return composed(fact, at)
         case fa.ModelReplied():
             return models.replied(fact, at)
-        case fa.ModelFailed():
-            return (models.model_failed(fact, at),)
         case fa.CallTaken():
             return (calls.call_taken(fact, at),)
+        case fa.CallAnswered():
+            return calls.answered(fact, at)
+        case fa.IterationEnded():
+            return (segments.iteration_ended(fact, at),)
+        case fa.RunConfigured():
+            return (segments.configured(fact, at),)
+        case fa.MessageTaken():
+            return (segments.turn_started(fact, at),)
+        case fa.WindowVisited():
+            return window_visited(fact, at)
+        case fa.ModelFailed():
+            return (models.model_failed(fact, at),)
         case fa.PermissionChecked():
             return gates.permission(fact, at)
         case fa.CheckInAsked():
@@ -48,18 +55,10 @@ def events_for(entry: Entry, *, run_id: str, segment: int, marks: Marks = ()) ->
             return (gates.credential_acquired(fact, at),)
         case fa.CredentialFailed():
             return (gates.credential_failed(fact, at),)
-        case fa.ToolIntended() | fa.ToolPaused() | fa.ToolFinished() | fa.PauseClosed():
-            return ()
-        case fa.RunRecovered() | fa.RunAbandoned():
-            return ()
-        case fa.CallAnswered():
-            return calls.answered(fact, at)
         case fa.PauseOpened():
             return () if fact.imported else (calls.pause_opened(fact, at),)
         case fa.PauseAnswered():
             return (calls.pause_answered(fact, at),)
-        case fa.IterationEnded():
-            return (segments.iteration_ended(fact, at),)
         case fa.RouteTaken():
             return (segments.route_taken(fact, at),)
         case fa.OutputJudged():
@@ -68,5 +67,7 @@ def events_for(entry: Entry, *, run_id: str, segment: int, marks: Marks = ()) ->
             return (segments.budget_exhausted(fact, at),)
         case fa.SegmentEnded():
             return segments.ended(fact, at)
+        case fa.ToolPaused() | fa.PauseClosed() | fa.RunRecovered() | fa.RunAbandoned():
+            return ()
         case _:
             assert_never(fact)

@@ -18,7 +18,7 @@ from footprint_core.watch.ports import Enclosing, Scope
 from footprint_core.watch.subscriptions import Subscribers
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
@@ -78,18 +78,22 @@ class Audience:
         """Somebody came or left."""
         self.listening = bool(self._subscribers.under) or any(one.attached for one in self._watchers)
 
-    def publish(self, event: Event) -> None:
-        """Tell the watchers in order, then the subscribers; then tell them who of them failed."""
-        # Read before anybody is told: who subscribes while an event is delivered does not get it.
+    def publish(self, events: Iterable[Event]) -> None:
+        """Tell the watchers in order, then the subscribers, of one event after another.
+
+        Behind each event they are told who of them failed.
+        """
         subscribers = self._subscribers
-        told = self._watchers + subscribers.of(event.type) if subscribers.under else self._watchers
         token = _telling.set((_here(), subscribers))
         try:
-            if self._owed:
-                self._report(event)
-            self._tell(told, event)
-            if self._owed:
-                self._report(event)
+            for event in events:
+                # Read before anybody is told: who subscribes while an event is delivered does not get it.
+                told = self._watchers + subscribers.of(event.type) if subscribers.under else self._watchers
+                if self._owed:
+                    self._report(event)
+                self._tell(told, event)
+                if self._owed:
+                    self._report(event)
         finally:
             _telling.reset(token)
 

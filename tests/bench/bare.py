@@ -1,8 +1,9 @@
 """The reference of the loop's benchmark: a bare agent loop that does the same work without governing it.
 
 Like any loop that could be traced and governed, it has a place for a span around the run, each model call
-and each tool call, which is empty, and a place where each moment is decided about: empty too, or four plain
-functions that keep a row of everything they decided in a list.
+and each tool call, empty unless a tracer is given, and a place where each moment is decided about: empty
+too, or four plain functions that keep a row of everything they decided in a list, with a span each when told
+so.
 """
 
 from __future__ import annotations
@@ -46,10 +47,13 @@ class Tool:
 
 
 class Span:
-    """The place of a span, when nobody traces."""
+    """The place of a span, which is empty while nobody traces."""
+
+    tracer: Any = None
 
     def __init__(self, name: str, **attributes: Any) -> None:
-        self.inner: Any = None
+        tracer = self.tracer
+        self.inner: Any = tracer.start_as_current_span(name, attributes=attributes) if tracer else None
 
     def __enter__(self) -> Any:
         return self.inner.__enter__() if self.inner else None
@@ -59,17 +63,17 @@ class Span:
 
 
 class Rules:
-    """The four rules, and the rows of what they decided."""
+    """The four rules, the rows of what they decided, and a span of each row when there is a tracer."""
 
-    def __init__(self) -> None:
+    def __init__(self, tracer: Any = None) -> None:
         self.rows: list[dict[str, Any]] = []
-        self.tracer: Any = None
+        self.tracer = tracer
         self.db: Any = None
 
     def file(
         self, moment: str, rule: str, outcome: str, before: Any, after: Any, why: str | None = None
     ) -> None:
-        """Keep a row; there is a place for a span and for a database, both empty."""
+        """Keep a row, and end a span of it; there is a place for a database, which is empty."""
         self.rows.append(
             {
                 "t": time.time(),
@@ -82,8 +86,16 @@ class Rules:
                 "after": after,
             }
         )
-        if self.tracer and rule:
-            raise NotImplementedError
+        if self.tracer:
+            told = {
+                "footprint.moment": moment,
+                "footprint.middleware": rule,
+                "footprint.outcome": outcome,
+                "footprint.changed": before is not after,
+                "footprint.row": len(self.rows),
+                "gen_ai.agent.name": "bare",
+            }
+            self.tracer.start_span(f"middleware.decision {rule}", attributes=told).end()
         if self.db is not None:
             raise NotImplementedError
 
