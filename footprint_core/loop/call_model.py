@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import get_args
 
 import msgspec
@@ -70,13 +71,12 @@ async def call_model(turn: Turn, iteration: int, *, offer_tools: bool) -> ModelR
     return replied
 
 
-def _name(given: str) -> str:
-    """A name a provider gave, as watchers may be told it: a text that can be written, and no long one."""
-    text: str = plain.detach(given)
-    return text[:_LONGEST_NAME]
+def _name(given: str) -> str | None:
+    """A name a provider gave, as watchers may be told it: only one in which no sentence fits."""
+    return given if _NAME.fullmatch(given) else None
 
 
-_LONGEST_NAME = 200
+_NAME = re.compile(r"[A-Za-z0-9_.:/@+-]{1,200}")
 
 
 def _asked(turn: Turn, iteration: int, *, offer_tools: bool) -> ModelAsked:

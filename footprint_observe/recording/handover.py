@@ -6,74 +6,77 @@ takes up to half a minute against a collector that is gone, and it does not say 
 
 from __future__ import annotations
 
-import atexit
 import logging
-import os
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from footprint_observe.recording import alive
+
 T = TypeVar("T")
 
 _log = logging.getLogger("footprint")
-_EXIT_SECONDS = 3.0
+_PAUSE_SECONDS = 1.0
+
+
+class Later(Exception):  # noqa: N818 - it asks for something, and is no error of anybody's
+    """Raised by what ships a batch: nobody could take it now, so it stays first in the queue.
+
+    It is tried again a second later. While a queue is closed there is no later, and what is left is lost.
+    """
 
 
 class Handover(Generic[T]):
     """Takes items without waiting, and ships them in batches from a thread of its own.
 
-    When the queue is full, its oldest item is lost. A forked process begins with an empty queue, no thread
-    and counters at zero: what was queued belongs to its parent.
+    When the queue is full, its oldest item is lost. At any moment an item that was taken is shipped, queued
+    or dropped. A forked process begins with an empty queue, no thread and counters at zero: what was queued
+    belongs to its parent. What nobody closed is shipped when the interpreter exits, all of it within three
+    seconds; a process that is killed, or leaves by `os._exit`, loses what is queued.
 
     Args:
-        ship: Ships a batch, in the thread; False, or anything it raises, means that the batch is lost.
-        name: The thread's name.
+        ship: Ships a batch, in the thread; False, or anything it raises but `Later`, means that the batch is
+            lost.
+        id: The id of the recorder it works for; its thread is named after it.
         batch: The most items a batch holds.
         bound: The most items the queue holds.
         delay: Seconds an item may wait for others to fill its batch.
-        give_back: Called once behind the last batch.
+        give_back: Called once, in the thread, behind the last batch.
+
+    Attributes:
+        id: The id of the recorder it works for.
     """
 
     def __init__(
         self,
         ship: Callable[[list[T]], bool],
         *,
-        name: str,
+        id: str,
         batch: int,
         bound: int,
         delay: float,
         give_back: Callable[[], None] | None = None,
     ) -> None:
+        self.id = id
         self._ship = ship
-        self._name = name
         self._batch = batch
         self._bound = bound
         self._delay = delay
         self._give_back = give_back
         self._closed = False
-        self._begin()
-        self._begin_after_fork()
+        self.begin()
+        alive.keep(self)
 
-    def _begin_after_fork(self) -> None:
-        # The hook is never removed, so it must not keep the queue alive.
-        begin = weakref.WeakMethod(self._begin)
-
-        def child() -> None:
-            if (alive := begin()) is not None:
-                alive()
-
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=child)
-
-    def _begin(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
-        self._queue: deque[T] = deque(maxlen=self._bound)
+    def begin(self) -> None:
+        """Begin with an empty queue, no thread and counters at zero, as a forked process does."""
+        # Reentrant: a signal handler or a finalizer may close it in the middle of a put of the same thread.
+        self._changed = threading.Condition(threading.RLock())
+        self._queue: deque[T] = deque()
         self._worker: threading.Thread | None = None
-        self._taken = self._shipped = self._in_flight = 0
-        self._hurried = self._abandoned = self._complained = False
+        self._taken = self._shipped = self._in_flight = self._failed = self._hurried = 0
+        self._resting = self._abandoned = self._complained = False
 
     def put(self, item: T, /) -> None:
         """Take one item, in O(1) and without I/O."""
@@ -81,89 +84,154 @@ class Handover(Generic[T]):
             self._taken += 1
             if self._closed:
                 return
+            if len(self._queue) >= self._bound:
+                self._queue.popleft()
             self._queue.append(item)
             if self._worker is None:
                 self._start()
-            waiting = len(self._queue)
-            if waiting in (1, self._batch):
+            if len(self._queue) in (1, self._batch):
                 self._changed.notify_all()
+
+    def failed(self, error: BaseException | None = None, /) -> None:
+        """Count a failure that loses no batch, as of one item in it; what was raised first is logged."""
+        with self._changed:
+            self._failed += 1
+            first = error is not None and not self._complained
+            self._complained = self._complained or first
+        if first:
+            _log.warning("The recorder %s failed: %s.", self.id, type(error).__name__)
 
     @property
     def dropped(self) -> int:
         """How many items were lost."""
         with self._changed:
-            return self._lost()
+            return self._taken - self._shipped - self._kept()
+
+    @property
+    def queued(self) -> int:
+        """How many items wait, those of the batch that is being shipped included."""
+        with self._changed:
+            return self._kept()
+
+    @property
+    def errors(self) -> int:
+        """How many shipments failed, and how often one was put off."""
+        with self._changed:
+            return self._failed
 
     def flush(self, timeout: float, /) -> bool:
-        """Ship what is queued, within `timeout` seconds; False when something is left, or was lost."""
+        """Ship what was taken so far, within `timeout` seconds; False when some is left, or any was lost."""
         with self._changed:
-            lost = self._lost()
-            self._hurried = bool(self._queue)
+            taken, lost = self._taken, self.dropped
+            self._hurried = taken
             self._changed.notify_all()
-            return self._changed.wait_for(self._idle, timeout) and self._lost() == lost
+            self._wait_for(lambda: self._settled() >= taken, timeout)
+            return self._settled() >= taken and self.dropped == lost
 
     def close(self, timeout: float, /) -> None:
         """Ship what is queued and end the thread, within `timeout` seconds; what is left then is lost."""
         deadline = time.monotonic() + timeout
         with self._changed:
-            first, self._closed = not self._closed, True
+            if not self._closed and self._worker is None and self._give_back is not None:
+                # In the thread as ever: what gives back may wait for a network.
+                self._start()
+            self._closed = True
             self._changed.notify_all()
-            if not self._changed.wait_for(self._idle, timeout):
-                # The thread is inside a batch it cannot be torn from; it ends behind it, and nobody waits.
-                self._abandoned = True
-                self._queue.clear()
+            if self._worker is threading.current_thread():
+                # Closed by what it ships to: the thread ends behind what is queued.
+                return
+            self._wait_for(lambda: not self._kept(), timeout)
+            # When something is left, the thread is inside a batch it cannot be torn from; it ends behind it,
+            # and nobody waits.
+            self._abandon()
             worker = self._worker
         if worker is not None:
-            atexit.unregister(self._at_exit)
             worker.join(max(0.0, deadline - time.monotonic()))
-        elif first and self._give_back is not None:
-            self._give_back()
 
-    def _idle(self) -> bool:
-        return not self._queue and not self._in_flight
+    def end(self, timeout: float, /) -> None:
+        """Close it because the interpreter exits, within `timeout` seconds, and say what that lost."""
+        before = self.dropped
+        self.close(timeout)
+        if (lost := self.dropped - before) > 0:
+            _log.warning("The recorder %s lost %d items when the program ended.", self.id, lost)
 
-    def _lost(self) -> int:
-        kept = 0 if self._abandoned else len(self._queue) + self._in_flight
-        return self._taken - self._shipped - kept
+    def _wait_for(self, done: Callable[[], bool], timeout: float) -> None:
+        # Nobody would ever do it without a thread, and the thread itself cannot wait for itself.
+        if self._worker not in (None, threading.current_thread()):
+            self._changed.wait_for(done, timeout)
+
+    def _abandon(self) -> None:
+        self._abandoned = True
+        self._queue.clear()
+
+    def _kept(self) -> int:
+        return 0 if self._abandoned else len(self._queue) + self._in_flight
+
+    def _settled(self) -> int:
+        """How many of the items taken first are shipped or lost."""
+        return self._taken - self._kept()
 
     def _start(self) -> None:
-        worker = threading.Thread(target=self._work, name=self._name, daemon=True)
-        worker.start()
-        self._worker = worker
-        # A daemon thread dies with the interpreter, and with it what nobody closed.
-        atexit.register(self._at_exit)
-
-    def _at_exit(self) -> None:
-        self.close(_EXIT_SECONDS)
+        worker = threading.Thread(target=self._work, name=f"footprint-{self.id}", daemon=True)
+        try:
+            worker.start()
+        except RuntimeError as error:
+            # There are too many threads, or the interpreter is ending. The next item tries again.
+            self.failed(error)
+        else:
+            self._worker = worker
 
     def _work(self) -> None:
         while batch := self._next():
             shipped = self._shipping(batch)
             with self._changed:
                 self._in_flight = 0
-                self._shipped += len(batch) if shipped else 0
+                if shipped:
+                    self._shipped += len(batch)
+                elif shipped is None:
+                    self._put_off(batch)
                 self._changed.notify_all()
         if self._give_back is not None:
-            self._give_back()
+            try:
+                self._give_back()
+            except BaseException as error:  # noqa: BLE001 - as for what is shipped
+                self.failed(error)
 
     def _next(self) -> list[T]:
         """The next batch; empty when there will be none."""
         with self._changed:
+            if self._resting:
+                self._changed.wait_for(lambda: self._closed, _PAUSE_SECONDS)
+                self._resting = False
             self._changed.wait_for(lambda: bool(self._queue) or self._closed)
             self._changed.wait_for(self._due, self._delay)
             batch = [self._queue.popleft() for _ in range(min(self._batch, len(self._queue)))]
-            self._hurried = self._hurried and bool(self._queue)
             self._in_flight = len(batch)
             return batch
 
     def _due(self) -> bool:
-        return len(self._queue) >= self._batch or self._hurried or self._closed
+        return len(self._queue) >= self._batch or self._settled() < self._hurried or self._closed
 
-    def _shipping(self, batch: list[T]) -> bool:
+    def _shipping(self, batch: list[T]) -> bool | None:
+        """Whether a batch was shipped; None when it is to be tried again."""
         try:
-            return self._ship(batch)
-        except Exception as error:  # noqa: BLE001 - whatever shipping raises, the thread goes on
-            if not self._complained:
-                self._complained = True
-                _log.warning("The thread %s lost a batch: %s.", self._name, type(error).__name__)
+            shipped = self._ship(batch)
+        except Later:
+            self.failed()
+            return None
+        except BaseException as error:  # noqa: BLE001 - whatever shipping raises, the thread goes on
+            self.failed(error)
             return False
+        if not shipped:
+            self.failed()
+        return shipped
+
+    def _put_off(self, batch: list[T]) -> None:
+        if self._closed:
+            # Nobody there takes the rest either, and whoever closes waits.
+            self._abandon()
+            return
+        # What was put meanwhile is newer: the oldest go first when not all of it fits.
+        room = max(0, self._bound - len(self._queue))
+        self._queue.extendleft(reversed(batch[len(batch) - min(room, len(batch)) :]))
+        self._resting = True

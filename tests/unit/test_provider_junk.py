@@ -48,14 +48,17 @@ def test_a_reply_with_a_part_that_is_none_is_an_error_of_the_provider(completed:
     assert [event.outcome for event in seen.of(TurnEnded)] == ["failed"]
 
 
-def test_names_of_a_provider_are_told_as_text_that_can_be_written_and_no_longer_than_a_line() -> None:
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("msg_01/a:b@c+d.e-f", "msg_01/a:b@c+d.e-f"), ("\ud800", None), ("x" * 201, None), ("a b", None)],
+)
+def test_a_name_of_a_provider_is_told_when_no_sentence_fits_in_it(given: str, expected: str | None) -> None:
     seen = Seen()
-    builder, _ = describe([Completed(text="a", response_id="\ud800" + "x" * 9999)], watch=[seen])
+    completed = Completed(text="a", response_id=given, response_model=given)
+    builder, _ = describe([completed], watch=[seen])
     answered(run(builder.build().run("go")))
     (told,) = seen.of(ModelCallEnded)
-    assert told.response_id is not None
-    assert len(told.response_id) == 200
-    told.response_id.encode()
+    assert (told.response_id, told.response_model) == (expected, expected)
 
 
 def test_arguments_with_half_a_character_break_no_pause() -> None:
