@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TextIO, TypeAlias
+from typing import TextIO, TypeAlias, assert_type, get_args
 
 from rich.console import Console as RichConsole
 from rich.text import Text
@@ -11,17 +11,37 @@ from rich.text import Text
 from footprint_core.events import (
     AgentConfigured,
     ArgsInvalid,
+    BudgetPressure,
     BudgetSpent,
+    CheckInDecided,
+    CheckInRequested,
     ContextEvicted,
+    ContextInjected,
+    CredentialAcquired,
+    CredentialFailed,
+    CredentialRequested,
     DecisionFiled,
     Event,
     FatalError,
+    IterationFinished,
+    IterationStarted,
     ModelCallEnded,
+    ModelCallStarted,
     ObserverError,
+    OutputRetried,
+    OutputUnmet,
     PauseRequested,
     PauseResumed,
+    PermissionAnswered,
+    PermissionHalted,
+    RouteDecided,
+    SlotComposed,
+    TokenStreamed,
     ToolCallEnded,
+    ToolCallStarted,
+    ToolsOffered,
     TurnEnded,
+    TurnStarted,
 )
 from footprint_observe.recording.handover import Handover
 from footprint_observe.recording.opened import Opened
@@ -29,11 +49,41 @@ from footprint_observe.recording.opened import Opened
 _BATCH = 64
 _QUEUE = 4096
 _RUN_CHARS = 6
-_COLOURS = {"allow": "green", "deny": "red", "ask": "yellow", "failed": "red", "paused": "yellow"}
+_COLOURS = {
+    **dict.fromkeys(("allow", "gate_open", "approved", "answered"), "green"),
+    **dict.fromkeys(("ask", "paused", "check-in", "human"), "yellow"),
+    **dict.fromkeys(("deny", "denied", "declined", "halt", "halted", "failed", "invalid", "unmet"), "red"),
+}
+
+_Silent: TypeAlias = (
+    # What the line of a neighbour tells.
+    CheckInRequested
+    | CheckInDecided
+    | PermissionHalted
+    | CredentialRequested
+    | ToolCallStarted
+    | ModelCallStarted
+    | TurnStarted
+    | RouteDecided
+    # What happens in every turn, or many times in one.
+    | TokenStreamed
+    | IterationStarted
+    | IterationFinished
+    | ContextInjected
+    | SlotComposed
+    | ToolsOffered
+)
+_SILENT: frozenset[type[Event]] = frozenset(get_args(_Silent))
+
+
+class _Terminal(RichConsole):
+    def on_broken_pipe(self) -> None:
+        """Fail like any print; rich would point the standard output of the program at nothing."""
+        raise BrokenPipeError
 
 
 class Console(Opened):
-    """A watcher that prints a line for each decision, call, reply, pause, start and end.
+    """A watcher that prints a line for each decision, check, call, reply, pause, start and end.
 
     Lines are printed from a thread, so a terminal that stands still stops no run; lines that no longer fit
     are lost, and counted. `with Console() as console:` keeps it open for every agent inside.
@@ -45,11 +95,9 @@ class Console(Opened):
 
     def __init__(self, *, file: TextIO | None = None, id: str = "console") -> None:
         self._id = id
-        self._rich = RichConsole(file=file, stderr=file is None, highlight=False, soft_wrap=True)
+        self._rich = _Terminal(file=file, stderr=file is None, highlight=False, soft_wrap=True)
         self._last: tuple[str, int] | None = None
-        self._handover: Handover[Event] = Handover(
-            self._print, name="footprint-console", batch=_BATCH, bound=_QUEUE, delay=0.0
-        )
+        self._handover: Handover[Event] = Handover(self._print, id=id, batch=_BATCH, bound=_QUEUE, delay=0.0)
 
     @property
     def id(self) -> str:
@@ -62,13 +110,23 @@ class Console(Opened):
         return self._handover.dropped
 
     @property
+    def queued(self) -> int:
+        """How many events wait to be printed."""
+        return self._handover.queued
+
+    @property
+    def errors(self) -> int:
+        """How often printing failed."""
+        return self._handover.errors
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What whoever runs the agent should know about this recorder."""
         return (f"{lost} lines could not be printed.",) if (lost := self.dropped) else ()
 
     def on_event(self, event: Event, /) -> None:
         """Take one event."""
-        if isinstance(event, _SEEN):
+        if type(event) not in _SILENT:
             self._handover.put(event)
 
     def flush(self, timeout: float, /) -> bool:
@@ -86,32 +144,22 @@ class Console(Opened):
                 # Many messages leave the window together, with an event each.
                 continue
             self._last = position
-            self._rich.print(line(event))
+            if (told := line(event)) is not None:
+                self._rich.print(told)
         return True
 
 
-_SEEN = (
-    DecisionFiled,
-    ToolCallEnded,
-    ModelCallEnded,
-    AgentConfigured,
-    TurnEnded,
-    PauseRequested,
-    PauseResumed,
-    ArgsInvalid,
-    ContextEvicted,
-    BudgetSpent,
-    FatalError,
-    ObserverError,
-)
+def line(event: Event) -> Text | None:
+    """The line about an event: the time of day in UTC, the end of the run's id, and what happened.
 
-
-def line(event: Event) -> Text:
-    """The line about an event: the time of day in UTC, the end of the run's id, and what happened."""
-    what, verdict, rest = _told(event)
+    None for one that is not worth a line.
+    """
+    if (told := _told(event)) is None:
+        return None
+    what, verdict, rest = told
     at = datetime.fromtimestamp(event.time // 1_000_000, UTC)
     millis = event.time // 1000 % 1000
-    out = Text(f"{at:%H:%M:%S}.{millis:03d} {event.run_id[-_RUN_CHARS:]} ", style="dim")
+    out = Text(f"{at:%H:%M:%S}.{millis:03d} {_visible(event.run_id[-_RUN_CHARS:])} ", style="dim")
     out.append(f"{what:<12} ", style="bold")
     out.append(_visible(verdict), style=_COLOURS.get(verdict, ""))
     words = _visible(" ".join(word for word in rest if word))
@@ -121,8 +169,8 @@ def line(event: Event) -> Text:
 _Told: TypeAlias = tuple[str, str, tuple[str, ...]]
 
 
-def _told(event: Event) -> _Told:
-    """What a line says: a heading, one word, and the rest."""
+def _told(event: Event) -> _Told | None:
+    """What a line says: a heading, one word, and the rest. First what every run has."""
     match event:
         case AgentConfigured():
             begun = "resumed" if event.resumed else "started"
@@ -138,10 +186,26 @@ def _told(event: Event) -> _Told:
             tokens = f"{event.total_input_tokens} tokens in, {event.total_output_tokens} out"
             return "run", event.outcome, (f"{calls}, {tokens}, {_seconds(event.duration)}",)
         case _:
-            return _told_seldom(event)
+            return _told_of_people(event)
 
 
-def _told_seldom(event: Event) -> _Told:
+_OfPeople: TypeAlias = (
+    PauseRequested | PauseResumed | PermissionAnswered | CredentialAcquired | CredentialFailed
+)
+_OfTrouble: TypeAlias = (
+    ArgsInvalid
+    | BudgetPressure
+    | ContextEvicted
+    | OutputRetried
+    | OutputUnmet
+    | BudgetSpent
+    | FatalError
+    | ObserverError
+)
+
+
+def _told_of_people(event: _OfPeople | _OfTrouble | _Silent) -> _Told | None:
+    """Who was asked, what was permitted, which credential was given."""
     match event:
         case PauseRequested():
             by = f"by {event.middleware}" if event.middleware else ""
@@ -149,10 +213,33 @@ def _told_seldom(event: Event) -> _Told:
         case PauseResumed():
             waited = f"after {_seconds(event.paused)}"
             return "resume", event.answer, (event.tool_name, event.tool_call_id, waited)
+        case PermissionAnswered():
+            rule = f"({event.policy_rule_id})" if event.policy_rule_id else ""
+            return "permission", event.result, (event.target, event.tool_call_id, f"by {event.checker}", rule)
+        case CredentialAcquired():
+            return "credential", "acquired", (event.service, event.tool_call_id, f"({event.kind})")
+        case CredentialFailed():
+            return "credential", "failed", (event.service, event.tool_call_id, event.error_class or "")
+        case _:
+            return _told_of_trouble(event)
+
+
+def _told_of_trouble(event: _OfTrouble | _Silent) -> _Told | None:
+    """What did not fit, did not match, or went wrong."""
+    match event:
         case ArgsInvalid():
             return "arguments", "invalid", (event.tool_name, event.tool_call_id, _many(event.issues, "issue"))
+        case BudgetPressure():
+            figures = f"{event.projected} of {event.cap} {event.unit}"
+            return "window", "pressure", (event.slot, figures, f"({event.plan_action})")
         case ContextEvicted():
             return "window", "evicted", (event.slot, f"({event.reason})")
+        case OutputRetried():
+            left = f"{event.retries_remaining} left"
+            return "schema", "retry", (f"attempt {event.attempt},", f"{left},", event.stage)
+        case OutputUnmet():
+            by = f"by {event.broken_by}" if event.broken_by else ""
+            return "schema", "unmet", (_many(event.attempts, "attempt"), event.stage, by)
         case BudgetSpent():
             pending = _many(event.pending_tool_calls, "call")
             return "budget", event.action, (event.reason, str(event.limit), f"{pending} pending")
@@ -161,7 +248,9 @@ def _told_seldom(event: Event) -> _Told:
         case ObserverError():
             return "watcher", event.error_class, (event.watcher, f"on {event.event}")
         case _:
-            return event.type, "", ()
+            # An event that is new has neither an arm nor a place in the list, and does not type-check here.
+            assert_type(event, _Silent)
+            return None
 
 
 def _decision(event: DecisionFiled) -> tuple[str, ...]:

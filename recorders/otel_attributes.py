@@ -1,69 +1,29 @@
 """What each span says: an event's facts under their names, bounded and clean.
 
-A value the SDK cannot hold costs the attribute, and one attribute too many costs the first ones set; so
-texts are cut, numbers kept to 64 bits, and what is not known is absent.
+What is not known is absent. Spans are many, so what is the same for all spans of a segment, of a rule or of
+a tool is made once, and what the core counted is taken as it is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import TypeAlias
 
-from opentelemetry.util.types import AttributeValue
+from opentelemetry.trace import SpanContext, format_span_id, format_trace_id
 
 from footprint_core.decisions import Verdict
 from footprint_core.events import (
     AgentConfigured,
-    ArgsInvalid,
-    BudgetSpent,
-    ContextEvicted,
     DecisionFiled,
-    Event,
-    FatalError,
     ModelCallEnded,
     ModelCallStarted,
-    ObserverError,
-    PauseRequested,
-    PauseResumed,
     ToolCallEnded,
     TurnEnded,
 )
 from footprint_observe import semconv as n
+from footprint_observe.recording.names import error_class
 
-Fact: TypeAlias = str | bool | int | float | tuple[str, ...] | None
-"""What an attribute is made of; None is left out."""
-
-Attributes: TypeAlias = dict[str, AttributeValue]
-"""Attributes as the SDK takes them."""
-
-_MAX_CHARS = 256
-_MAX_ITEMS = 20
-_MAX_INT = 2**63 - 1
-_MIN_INT = -(2**63)
-
-
-def clean(facts: Mapping[str, Fact]) -> Attributes:
-    """The facts that are known, within the bounds: 256 characters, 20 items, 64 bits."""
-    out: Attributes = {}
-    for name, fact in facts.items():
-        if fact is None:
-            continue
-        if type(fact) is str:
-            out[name] = fact if len(fact) <= _MAX_CHARS and fact.isascii() else text(fact)
-        elif type(fact) is int:
-            out[name] = fact if _MIN_INT <= fact <= _MAX_INT else max(_MIN_INT, min(_MAX_INT, fact))
-        elif type(fact) is tuple:
-            out[name] = tuple(text(item) for item in fact[:_MAX_ITEMS])
-        else:
-            out[name] = fact
-    return out
-
-
-def text(value: str) -> str:
-    """At most 256 characters that can be written as UTF-8."""
-    if len(value) > _MAX_CHARS:
-        value = value[:_MAX_CHARS]
-    return value if value.isascii() else value.encode(errors="replace").decode()
+from .otel_values import Attributes, clean, text, whole
 
 
 def common(event: AgentConfigured) -> Attributes:
@@ -71,9 +31,8 @@ def common(event: AgentConfigured) -> Attributes:
     return clean({n.AGENT_NAME: event.agent_name, n.CONVERSATION_ID: event.conversation_id})
 
 
-def agent_started(event: AgentConfigured) -> Attributes:
-    """What `invoke_agent` says when it starts."""
-    origin = event.resumed_from
+def agent_started(event: AgentConfigured, origin: SpanContext | None) -> Attributes:
+    """What `invoke_agent` says when it starts; `origin` is the span of the segment it goes on behind."""
     return clean(
         {
             n.OPERATION_NAME: n.INVOKE_AGENT,
@@ -81,21 +40,27 @@ def agent_started(event: AgentConfigured) -> Attributes:
             n.REQUEST_MODEL: event.model,
             n.RUN_ID: event.run_id,
             n.SEGMENT: event.segment,
-            n.RESUMED_FROM_TRACE: None if origin is None else origin.trace_id,
-            n.RESUMED_FROM_SPAN: None if origin is None else origin.span_id,
+            n.RESUMED_FROM_TRACE: None if origin is None else format_trace_id(origin.trace_id),
+            n.RESUMED_FROM_SPAN: None if origin is None else format_span_id(origin.span_id),
         }
     )
 
 
-def agent_ended(event: TurnEnded, counts: Mapping[Verdict, int]) -> Attributes:
-    """What `invoke_agent` says when it ends; `counts` are the decisions that took effect in its segment."""
+def agent_counted(counts: Mapping[Verdict, int]) -> Attributes:
+    """What `invoke_agent` says of the decisions that took effect in its segment."""
+    return {
+        n.DECISIONS_ALLOW: counts["allow"],
+        n.DECISIONS_DENY: counts["deny"],
+        n.DECISIONS_ASK: counts["ask"],
+    }
+
+
+def agent_ended(event: TurnEnded) -> Attributes:
+    """What `invoke_agent` says when it ends."""
     return clean(
         {
             n.RUN_OUTCOME: event.outcome,
             n.ITERATIONS: event.iteration_count,
-            n.DECISIONS_ALLOW: counts["allow"],
-            n.DECISIONS_DENY: counts["deny"],
-            n.DECISIONS_ASK: counts["ask"],
             n.TOTAL_INPUT: event.total_input_tokens,
             n.TOTAL_OUTPUT: event.total_output_tokens,
         }
@@ -116,150 +81,77 @@ def model_started(event: ModelCallStarted) -> Attributes:
 
 def model_ended(event: ModelCallEnded) -> Attributes:
     """What `chat` says when it ends."""
-    usage, stop = event.usage, event.stop_reason
-    return clean(
-        {
-            n.RESPONSE_MODEL: event.response_model,
-            n.RESPONSE_ID: event.response_id,
-            n.RESPONSE_FINISH_REASONS: None if stop is None else (stop,),
-            n.RESPONSE_FIRST_CHUNK: event.first_chunk,
-            n.USAGE_INPUT: None if usage is None else usage.input,
-            n.USAGE_OUTPUT: None if usage is None else usage.output,
-            n.USAGE_CACHE_READ: event.cache_read,
-            n.USAGE_CACHE_WRITE: event.cache_write,
-        }
-    )
+    told: Attributes = {}
+    if event.response_model is not None:
+        told[n.RESPONSE_MODEL] = text(event.response_model)
+    if event.response_id is not None:
+        told[n.RESPONSE_ID] = text(event.response_id)
+    if event.stop_reason is not None:
+        told[n.RESPONSE_FINISH_REASONS] = (event.stop_reason,)
+    if event.first_chunk is not None and math.isfinite(event.first_chunk):
+        told[n.RESPONSE_FIRST_CHUNK] = event.first_chunk
+    if (usage := event.usage) is not None:
+        told[n.USAGE_INPUT] = whole(usage.input)
+        told[n.USAGE_OUTPUT] = whole(usage.output)
+    if event.cache_read is not None:
+        told[n.USAGE_CACHE_READ] = whole(event.cache_read)
+    if event.cache_write is not None:
+        told[n.USAGE_CACHE_WRITE] = whole(event.cache_write)
+    return told
 
 
-def call_started(tool_name: str, call_id: str, tool_source: str | None) -> Attributes:
-    """What `execute_tool` says when it starts."""
-    return clean(
-        {
-            n.OPERATION_NAME: n.EXECUTE_TOOL,
-            n.CALL_TOOL: tool_name,
-            n.CALL_ID: call_id,
-            n.TOOL_SOURCE: tool_source,
-        }
-    )
-
-
-def call_ended(event: ToolCallEnded, *, outcome: str | None) -> Attributes:
+def call_ended(event: ToolCallEnded, *, outcome: Verdict | None) -> Attributes:
     """What `execute_tool` says when it ends; `outcome` is that of the last decision about the call."""
-    return clean(
-        {
-            n.CALL_TOOL_TYPE: event.tool_type,
-            n.TOOL_SOURCE: event.tool_source,
-            n.TOOL_EXECUTED: event.executed,
-            n.TOOL_STATUS: event.status,
-            n.OUTCOME: outcome,
-            n.MIDDLEWARE: event.decided_by_rule,
-            n.ARGS_CHANGED: event.args_changed,
-            n.ARGS_KNOWN_KEYS: event.args_known_keys,
-            n.ARGS_UNKNOWN_KEYS: event.args_unknown_keys,
-            n.RESULT_TYPE: event.result_type,
-            n.RESULT_SIZE: event.result_bytes,
-        }
-    )
+    told: Attributes = {
+        n.CALL_TOOL_TYPE: text(event.tool_type),
+        n.TOOL_EXECUTED: event.executed,
+        n.TOOL_STATUS: event.status,
+        n.ARGS_CHANGED: event.args_changed,
+        n.ARGS_KNOWN_KEYS: whole(event.args_known_keys),
+        n.ARGS_UNKNOWN_KEYS: whole(event.args_unknown_keys),
+        n.RESULT_TYPE: event.result_type,
+        n.RESULT_SIZE: whole(event.result_bytes),
+    }
+    if outcome is not None:
+        told[n.OUTCOME] = outcome
+    if event.decided_by_rule is not None:
+        told[n.MIDDLEWARE] = text(event.decided_by_rule)
+    if event.tool_source is not None:
+        told[n.TOOL_SOURCE] = text(event.tool_source)
+        if event.executed:
+            # Tools that have a source are those of an MCP server. Of a call that was refused, no request
+            # went to it.
+            told[n.MCP_METHOD] = n.TOOLS_CALL
+    return told
 
 
-def call_paused(*, outcome: str | None, asked_by: str | None) -> Attributes:
-    """What `execute_tool` says when its segment ends in a pause; `asked_by` is the rule that asked."""
-    return clean(
-        {
-            n.TOOL_EXECUTED: False,
-            n.TOOL_STATUS: "paused",
-            n.OUTCOME: outcome,
-            n.MIDDLEWARE: asked_by,
-        }
-    )
+def rule(event: DecisionFiled, version: str | None) -> Attributes:
+    """What every decision of a rule at a moment says."""
+    return clean({n.MOMENT: event.moment, n.MIDDLEWARE: event.middleware, n.VERSION: version})
 
 
-def decision(event: DecisionFiled, *, version: str | None) -> Attributes:
-    """What a decision says; `version` is the rule's.
+def about_call(tool_name: str | None, call_id: str | None, source: str | None) -> Attributes:
+    """What every decision about a call says."""
+    return clean({n.TOOL_NAME: tool_name, n.TOOL_CALL_ID: call_id, n.TOOL_SOURCE: source})
+
+
+def decision(event: DecisionFiled, rule: Attributes, about: Attributes) -> Attributes:
+    """What a decision says, besides what all of its rule and all about its call say.
 
     A rule that ran out of time, or answered malformed, raised nothing.
     """
-    out: Attributes = {
-        n.MOMENT: event.moment,
-        n.MIDDLEWARE: text(event.middleware),
+    told: Attributes = {
+        **rule,
+        **about,
         n.OUTCOME: event.outcome,
         n.CHANGED: event.changed,
-        n.ITERATION: event.iteration,
-        n.ROW: event.row,
+        n.ITERATION: whole(event.iteration),
+        n.ROW: whole(event.row),
     }
-    if event.tool_name is not None:
-        out[n.TOOL_NAME] = text(event.tool_name)
-    if event.tool_call_id is not None:
-        out[n.TOOL_CALL_ID] = text(event.tool_call_id)
-    if event.tool_source is not None:
-        out[n.TOOL_SOURCE] = text(event.tool_source)
-    if version is not None:
-        out[n.VERSION] = text(version)
     if event.shadow:
-        out[n.SHADOW] = True
+        told[n.SHADOW] = True
     if event.redactions:
-        out[n.REDACTIONS] = sum(event.redactions.values())
+        told[n.REDACTIONS] = whole(sum(event.redactions.values()))
     if event.answer == "raised" and event.error_class is not None:
-        out[n.ERROR_TYPE] = text(event.error_class)
-    return out
-
-
-def redacted(event: DecisionFiled) -> Attributes:
-    """What the note about a decision with redacted fields says: how many, and which row."""
-    return clean(
-        {
-            n.MOMENT: event.moment,
-            n.MIDDLEWARE: event.middleware,
-            n.ROW: event.row,
-            n.REDACTIONS: _redactions(event),
-        }
-    )
-
-
-def evicted(event: ContextEvicted, *, messages: int) -> Attributes:
-    """What the note about messages that left the window together says."""
-    return clean(
-        {
-            n.WINDOW_SLOT: event.slot,
-            n.WINDOW_REASON: event.reason,
-            n.WINDOW_MESSAGES: messages,
-            n.ITERATION: event.iteration,
-        }
-    )
-
-
-def noted(event: Event) -> Attributes | None:
-    """What the note about an event that is a point in time says; None when there is no note about it."""
-    match event:
-        case ArgsInvalid():
-            return clean({n.ARGS_ISSUES: event.issues})
-        case PauseRequested():
-            return clean({n.PAUSE_KIND: event.kind, n.MIDDLEWARE: event.middleware})
-        case PauseResumed():
-            return clean({n.PAUSE_KIND: event.kind, n.PAUSE_ANSWER: event.answer})
-        case BudgetSpent():
-            return clean(
-                {
-                    n.ITERATION: event.iteration,
-                    n.BUDGET_REASON: event.reason,
-                    n.BUDGET_LIMIT: event.limit,
-                    n.BUDGET_PENDING: event.pending_tool_calls,
-                    n.BUDGET_ACTION: event.action,
-                }
-            )
-        case FatalError():
-            return clean({n.ERROR_TYPE: event.error_class, n.STAGE: event.stage})
-        case ObserverError():
-            return clean(
-                {
-                    n.WATCHER: event.watcher,
-                    n.WATCHER_EVENT: event.event,
-                    n.ERROR_TYPE: event.error_class,
-                }
-            )
-        case _:
-            return None
-
-
-def _redactions(event: DecisionFiled) -> int | None:
-    return sum(event.redactions.values()) if event.redactions else None
+        told[n.ERROR_TYPE] = error_class(event.error_class)
+    return told

@@ -6,18 +6,18 @@ and interleaved runs cannot swap them. Times are those of the events.
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Final, Literal, TypeAlias, assert_never, assert_type
 
-from opentelemetry.context import Context, get_current
+from opentelemetry.context import get_current
 from opentelemetry.trace import (
+    INVALID_SPAN,
     Link,
     Span,
     SpanContext,
     SpanKind,
-    Status,
-    StatusCode,
     TraceFlags,
     Tracer,
     format_span_id,
@@ -26,126 +26,161 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from footprint_core.decisions import Verdict
 from footprint_core.events import (
     AgentConfigured,
     ArgsInvalid,
+    BudgetPressure,
+    BudgetSpent,
+    CheckInDecided,
+    CheckInRequested,
     ContextEvicted,
+    ContextInjected,
+    CredentialAcquired,
+    CredentialFailed,
+    CredentialRequested,
     DecisionFiled,
     Event,
     FatalError,
+    IterationFinished,
+    IterationStarted,
     ModelCallEnded,
     ModelCallStarted,
+    ObserverError,
+    OutputRetried,
+    OutputUnmet,
     PauseRequested,
     PauseResumed,
+    PermissionAnswered,
+    PermissionHalted,
+    RouteDecided,
+    SlotComposed,
+    TokenStreamed,
     ToolCallEnded,
     ToolCallStarted,
+    ToolsOffered,
     TurnEnded,
+    TurnStarted,
 )
 from footprint_core.facts import TraceRef
 from footprint_core.watch import Scope
 from footprint_observe import semconv as n
+from footprint_observe.recording.names import SegmentNames
 
 from . import otel_attributes as attributes
-from .otel_attributes import Attributes, text
+from .otel_calls import Calls, OpenCall
+from .otel_decisions import Decisions, plain
+from .otel_notes import Noted, noted, of_window, redacted
+from .otel_open import ERROR, OpenSpan, fail
+from .otel_values import Attributes, began, named, nanoseconds
 
 DecisionsAs: TypeAlias = Literal["spans", "notable", "events"]
 """How decisions are shipped: a span each, a span for all but plain allows, or an event each."""
 
-_Key: TypeAlias = tuple[int, str]
+Silent: TypeAlias = (
+    ContextInjected
+    | IterationFinished
+    | IterationStarted
+    | RouteDecided
+    | SlotComposed
+    | TokenStreamed
+    | ToolsOffered
+    | TurnStarted
+)
+"""The events that say nothing about a span; most of what a run tells are these."""
 
-_ITERATION_NOT_TOLD = 0
 # What a model call that was cancelled is said to have ended with. Nothing raised, so nothing is an error.
-_CANCELLED = "CancelledError"
-_ERROR = Status(StatusCode.ERROR)
-
-
-class _Call:
-    """An open `execute_tool` span, and what is known about its call so far."""
-
-    __slots__ = ("asked_by", "context", "outcome", "span")
-
-    def __init__(self, span: Span, context: Context) -> None:
-        self.span = span
-        self.context = context
-        self.outcome: Verdict | None = None
-        self.asked_by: str | None = None
+_CANCELLED: Final = "CancelledError"
+_TRACE_ID = re.compile("[0-9a-f]{32}")
+_SPAN_ID = re.compile("[0-9a-f]{16}")
 
 
 class Segment:
     """The spans of one segment, from its first event to its last.
 
+    Its events come from the task that runs it, one after another; but a tool's thread asks for its span, and
+    another thread may give the run up or close the recorder, so everything here holds a lock.
+
     Args:
         tracer: Makes the spans.
-        event: The segment's first event. Unless it resumes a run, the span that is current now becomes the
-            parent of the segment's.
+        event: The segment's first event. Unless it goes on with a run, the span that is current now becomes
+            the parent of the segment's.
         decisions: How decisions are shipped.
     """
 
     def __init__(self, tracer: Tracer, event: AgentConfigured, *, decisions: DecisionsAs) -> None:
-        # A resumed segment is a trace of its own, linked to the one before: days may lie between the two, and
-        # whoever answers is not the one who asked.
-        around = Context() if event.resumed else get_current()
-        self._tracer = tracer
+        around = get_current()
+        if event.resumed:
+            # A segment that goes on is a trace of its own, linked to the one before: days may lie between the
+            # two, and whoever answers is not the one who asked. Baggage is the application's, and stays.
+            around = set_span_in_context(INVALID_SPAN, around)
+        self._start_span = partial(tracer.start_span, record_exception=False, set_status_on_exception=False)
         self._decisions: DecisionsAs = decisions
-        self._lock = threading.Lock()
+        # Reentrant, since a finalizer or a signal handler may close the recorder in the middle of an event.
+        self._lock = threading.RLock()
+        self._over = False
         self._common = attributes.common(event)
-        self._guardrail = {**self._common, n.SPAN_KIND: n.GUARDRAIL}
         self._parent = get_current_span(around).get_span_context()
-        self._agent = self._span(
-            f"{n.INVOKE_AGENT} {event.agent_name}",
-            around,
-            {**self._common, **attributes.agent_started(event)},
-            _ns(event.time),
-            links=_links_to(event.resumed_from),
+        origin = _origin(event.resumed_from)
+        made = self._start_span(
+            named(n.INVOKE_AGENT, event.agent_name),
+            context=around,
+            attributes={**self._common, **attributes.agent_started(event, origin)},
+            start_time=nanoseconds(event.time),
+            links=() if origin is None else (Link(origin),),
         )
-        self._context = set_span_in_context(self._agent, around)
-        self._versions = {
-            (moment, rule.name): rule.version for moment, rules in event.rules.items() for rule in rules
-        }
+        self._agent = OpenSpan(made, around)
+        self._within = self._agent.below
+        names = SegmentNames(event.tools)
+        self._calls = Calls(self._start_span, self._within, self._common, names, continuing=event.resumed)
+        kind = {} if decisions == "events" else {**self._common, n.SPAN_KIND: n.GUARDRAIL}
+        self._rules = Decisions(event, kind, names)
+        self._chats: dict[int, OpenSpan] = {}
+        self._model: tuple[ModelCallStarted, str, Attributes] | None = None
+        self._window: list[tuple[ContextEvicted | BudgetPressure, int]] = []
         self._last = event.time
-        self._chats: dict[int, Span] = {}
-        self._calls: dict[_Key, _Call] = {}
-        self._counts: dict[Verdict, int] = {"allow": 0, "deny": 0, "ask": 0}
-        # Until its first model call, a resumed segment goes on with calls that were taken up before it.
-        self._continuing = event.resumed
-        self._evicted: ContextEvicted | None = None
-        self._evictions = 0
         self._error_class: str | None = None
 
     @property
     def recorded(self) -> bool:
         """False when the tracer makes no spans at all; one that is merely not sampled is made."""
-        made = self._agent.get_span_context()
-        return self._agent.is_recording() or (made.is_valid and made.span_id != self._parent.span_id)
+        made = self._agent.span.get_span_context()
+        return self._agent.span.is_recording() or (made.is_valid and made.span_id != self._parent.span_id)
 
     def reference(self) -> TraceRef | None:
         """The ids of the `invoke_agent` span; None when nobody could find it."""
-        made = self._agent.get_span_context()
-        if not self._agent.is_recording() or not made.is_valid:
+        made = self._agent.span.get_span_context()
+        if not self._agent.span.is_recording() or not made.is_valid or not made.trace_flags.sampled:
             return None
         return TraceRef(trace_id=format_trace_id(made.trace_id), span_id=format_span_id(made.span_id))
 
     def span_of(self, scope: Scope) -> Span | None:
-        """The open span of what is about to run."""
+        """The open span of what is about to run; that of the agent where it has none of its own."""
         with self._lock:
+            if self._over:
+                return None
+            found: OpenSpan | None = None
             if scope.kind == "model":
-                return self._chats.get(scope.iteration)
-            call = None if scope.call_id is None else self._find(scope.iteration, scope.call_id)
-            return None if call is None else call.span
+                found = self._chats.get(scope.iteration)
+            elif scope.call_id is not None:
+                # A call that is in doubt runs again before anything is told of it.
+                call = found = self._calls.find(scope.iteration, scope.call_id, None, None, self._last)
+                if call is not None:
+                    call.entered = True
+            return self._agent.span if found is None else found.span
 
     def take(self, event: Event) -> None:
-        """Take an event of the segment, but its first."""
+        """Take an event of the segment, but its first; behind its last one, there is none."""
         with self._lock:
+            if self._over:
+                return
             self._last = event.time
-            if self._evicted is not None:
-                self._file_evictions(event)
             match event:
                 case DecisionFiled():
                     self._decided(event)
                 case ToolCallStarted():
-                    key = (event.iteration, event.tool_call_id)
-                    self._start_call(key, event.tool_name, event.tool_source, _ns(event.time))
+                    self._calls.start(
+                        event.iteration, event.tool_call_id, event.tool_name, event.tool_source, event.time
+                    )
                 case ToolCallEnded():
                     self._end_call(event)
                 case ModelCallStarted():
@@ -154,197 +189,166 @@ class Segment:
                     self._end_model(event)
                 case TurnEnded():
                     self._end(event)
+                case ContextEvicted() | BudgetPressure():
+                    self._window_told(event)
+                case AgentConfigured():
+                    # The recorder makes a segment of it.
+                    pass
+                case (
+                    ContextInjected()
+                    | IterationFinished()
+                    | IterationStarted()
+                    | RouteDecided()
+                    | SlotComposed()
+                    | TokenStreamed()
+                    | ToolsOffered()
+                    | TurnStarted()
+                ):
+                    assert_type(event, Silent)
                 case _:
                     self._note(event)
 
     def abandon(self) -> None:
         """End every open span at the time of the last event: no other will come."""
         with self._lock:
-            self._end_children(_ns(self._last))
-            self._agent.end(_ns(self._last))
+            if not self._over:
+                self._close(self._last, paused=False)
 
     def _decided(self, event: DecisionFiled) -> None:
-        end = _ns(event.time)
-        start = end if event.duration is None else end - _ns(round(event.duration * 1_000_000))
-        call = None
+        start = began(event.time, event.duration)
+        call: OpenCall | None = None
         if event.tool_call_id is not None:
-            key = (event.iteration, event.tool_call_id)
-            call = self._find_or_go_on(key, event.tool_name or "", event.tool_source, start)
+            call = self._calls.find(
+                event.iteration, event.tool_call_id, event.tool_name, event.tool_source, start
+            )
         if not event.shadow:
-            self._counts[event.outcome] += 1
+            self._rules.counts[event.outcome] += 1
             if call is not None:
                 call.outcome = event.outcome
+        above = self._agent if call is None else call
         if event.redactions:
-            told = attributes.redacted(event)
-            (self._agent if call is None else call.span).add_event(n.REDACTION, told, timestamp=end)
-        if self._decisions == "notable" and _plain(event):
+            above.note(n.REDACTION, redacted(event), nanoseconds(event.time))
+        if self._decisions == "notable" and plain(event):
             return
-        told = attributes.decision(event, version=self._versions.get((event.moment, event.middleware)))
+        name, told = self._rules.told(event, call)
         if self._decisions == "events":
-            (self._agent if call is None else call.span).add_event(n.DECISION, told, timestamp=end)
+            above.note(n.DECISION, told, nanoseconds(event.time))
             return
-        span = self._span(
-            f"{n.DECISION} {event.middleware}",
-            self._context if call is None else call.context,
-            {**self._guardrail, **told},
-            start,
-        )
+        span = self._start_span(name, context=above.below, attributes=told, start_time=nanoseconds(start))
         if n.ERROR_TYPE in told:
-            span.set_status(_ERROR)
-        span.end(end)
-
-    def _start_call(self, key: _Key, tool_name: str, source: str | None, start: int) -> _Call:
-        span = self._span(
-            f"{n.EXECUTE_TOOL} {tool_name}",
-            self._context,
-            {**self._common, **attributes.call_started(tool_name, key[1], source)},
-            start,
-        )
-        call = _Call(span, set_span_in_context(span, self._context))
-        if (before := self._calls.pop(key, None)) is not None:
-            before.span.end(start)
-        self._calls[key] = call
-        return call
+            span.set_status(ERROR)
+        span.end(nanoseconds(event.time))
 
     def _end_call(self, event: ToolCallEnded) -> None:
-        key, end = (event.iteration, event.tool_call_id), _ns(event.time)
-        call = self._find_or_go_on(key, event.tool_name, event.tool_source, end)
+        time = nanoseconds(event.time)
+        call = self._calls.find(event.iteration, event.tool_call_id, event.tool_name, event.tool_source, time)
         if call is None:
             return
-        del self._calls[key]
+        self._calls.close(event.iteration, event.tool_call_id)
         call.span.set_attributes(attributes.call_ended(event, outcome=call.outcome))
-        if event.status == "failed":
-            _failed(call.span, event.error_class)
-        call.span.end(end)
+        if event.status == "failed" and event.error_class is not None:
+            fail(call.span, event.error_class)
+        call.end(nanoseconds(event.time))
 
     def _start_model(self, event: ModelCallStarted) -> None:
-        self._continuing = False
+        # Calls that were taken up before this segment are answered now.
+        self._calls.continuing = False
+        time = nanoseconds(event.time)
         if (before := self._chats.pop(event.iteration, None)) is not None:
-            before.end(_ns(event.time))
-        self._chats[event.iteration] = self._span(
-            f"{n.CHAT} {event.model}",
-            self._context,
-            {**self._common, **attributes.model_started(event)},
-            _ns(event.time),
+            before.end(time)
+        known = self._model
+        if known is None or not _same_model(known[0], event):
+            told = {**self._common, **attributes.model_started(event)}
+            known = self._model = (event, named(n.CHAT, event.model), told)
+        made = self._start_span(
+            known[1],
+            context=self._within,
             kind=SpanKind.CLIENT,
+            # A copy: who makes or samples spans may keep what it is given.
+            attributes=known[2].copy(),
+            start_time=time,
         )
+        chat = self._chats[event.iteration] = OpenSpan(made, self._within)
+        if self._window:
+            self._file_window(chat)
 
     def _end_model(self, event: ModelCallEnded) -> None:
-        if (span := self._chats.pop(event.iteration, None)) is None:
+        if (chat := self._chats.pop(event.iteration, None)) is None:
             return
-        span.set_attributes(attributes.model_ended(event))
-        _failed(span, event.error_class)
-        span.end(_ns(event.time))
+        if told := attributes.model_ended(event):
+            chat.span.set_attributes(told)
+        if event.error_class is not None and event.error_class != _CANCELLED:
+            fail(chat.span, event.error_class)
+        chat.end(nanoseconds(event.time))
 
     def _end(self, event: TurnEnded) -> None:
-        if event.outcome == "paused":
-            # Every call that is taken up is answered in its segment, unless it waits for a person.
-            for call in self._calls.values():
-                told = attributes.call_paused(outcome=call.outcome, asked_by=call.asked_by)
-                call.span.set_attributes(told)
-        self._end_children(_ns(event.time))
-        self._agent.set_attributes(attributes.agent_ended(event, self._counts))
-        if event.outcome == "failed":
-            _failed(self._agent, self._error_class)
-        self._agent.end(_ns(event.time))
+        self._agent.span.set_attributes(attributes.agent_ended(event))
+        if event.outcome == "failed" and self._error_class is not None:
+            fail(self._agent.span, self._error_class)
+        self._close(event.time, paused=event.outcome == "paused")
 
-    def _end_children(self, end: int) -> None:
-        for span in (*self._chats.values(), *(call.span for call in self._calls.values())):
-            span.end(end)
+    def _close(self, time: int, *, paused: bool) -> None:
+        self._over = True
+        for chat in self._chats.values():
+            chat.end(nanoseconds(time))
         self._chats.clear()
-        self._calls.clear()
+        # Every call that is taken up is answered in its segment, unless a person is waited for.
+        self._calls.leave(time, paused=paused)
+        self._file_window(self._agent)
+        self._agent.span.set_attributes(attributes.agent_counted(self._rules.counts))
+        self._agent.end(nanoseconds(time))
 
-    def _note(self, event: Event) -> None:
-        """Take an event that is a point in time; many say nothing about a span."""
-        if isinstance(event, ContextEvicted):
-            self._evicted, self._evictions = event, self._evictions + 1
-            return
-        if (told := attributes.noted(event)) is None:
-            return
-        span = self._agent
-        if isinstance(event, PauseResumed):
-            key = (_ITERATION_NOT_TOLD, event.tool_call_id)
-            span = self._start_call(key, event.tool_name, None, _ns(event.time)).span
-        elif isinstance(event, ArgsInvalid | PauseRequested):
-            key = (event.iteration, event.tool_call_id)
-            call = self._find_or_go_on(key, event.tool_name, None, _ns(event.time))
-            if call is not None:
-                span = call.span
-                if isinstance(event, PauseRequested):
-                    call.asked_by = event.middleware
-        elif isinstance(event, FatalError):
-            self._error_class = event.error_class
-        span.add_event(event.type, told, timestamp=_ns(event.time))
+    def _note(self, event: Noted) -> None:
+        """Put an event that is a point in time on the span it is about."""
+        match event:
+            case PermissionAnswered() | PermissionHalted():
+                found = self._calls.find(event.iteration, event.tool_call_id, event.target, None, event.time)
+            case ArgsInvalid() | CheckInRequested() | CheckInDecided() | PauseRequested():
+                found = self._calls.find(
+                    event.iteration, event.tool_call_id, event.tool_name, None, event.time
+                )
+                if found is not None and isinstance(event, PauseRequested):
+                    found.asked_by = event.middleware
+            case PauseResumed():
+                found = self._calls.resume(event.tool_call_id, event.tool_name, event.time)
+            case CredentialRequested() | CredentialAcquired() | CredentialFailed():
+                found = self._calls.of_id(event.tool_call_id, event.time)
+            case FatalError():
+                self._error_class = event.error_class
+                found = None
+            case OutputRetried() | OutputUnmet() | BudgetSpent() | ObserverError():
+                found = None
+            case _:
+                assert_never(event)
+        above = self._agent if found is None else found
+        above.note(event.type, noted(event), nanoseconds(event.time), last=isinstance(event, FatalError))
 
-    def _file_evictions(self, event: Event) -> None:
-        """File the messages that left the window together as one, when another event comes."""
-        last = self._evicted
-        if last is None or (isinstance(event, ContextEvicted) and event.sequence == last.sequence):
-            return
-        # One each would push earlier events out of the span, which holds 128.
-        told = attributes.evicted(last, messages=self._evictions)
-        self._agent.add_event(last.type, told, timestamp=_ns(last.time))
-        self._evicted, self._evictions = None, 0
+    def _window_told(self, event: ContextEvicted | BudgetPressure) -> None:
+        """Keep it for the model call it makes room for; messages that left together are one."""
+        if self._window and isinstance(event, ContextEvicted):
+            last, messages = self._window[-1]
+            if isinstance(last, ContextEvicted) and last.sequence == event.sequence:
+                self._window[-1] = (last, messages + 1)
+                return
+        self._window.append((event, 1))
 
-    def _find(self, iteration: int, call_id: str) -> _Call | None:
-        call = self._calls.get((iteration, call_id))
-        if call is None and self._continuing:
-            call = self._calls.pop((_ITERATION_NOT_TOLD, call_id), None)
-            if call is not None:
-                self._calls[iteration, call_id] = call
-        return call
-
-    def _find_or_go_on(self, key: _Key, tool_name: str, source: str | None, start: int) -> _Call | None:
-        """The open call; a resumed segment opens those again that were taken up before it."""
-        call = self._find(*key)
-        if call is None and self._continuing:
-            return self._start_call(key, tool_name, source, start)
-        return call
-
-    def _span(
-        self,
-        name: str,
-        context: Context,
-        told: Attributes,
-        start: int,
-        *,
-        kind: SpanKind = SpanKind.INTERNAL,
-        links: Sequence[Link] = (),
-    ) -> Span:
-        return self._tracer.start_span(
-            text(name),
-            context=context,
-            kind=kind,
-            attributes=told,
-            links=links,
-            start_time=start,
-            record_exception=False,
-            set_status_on_exception=False,
-        )
+    def _file_window(self, span: OpenSpan) -> None:
+        for event, messages in self._window:
+            span.note(event.type, of_window(event, messages), nanoseconds(event.time))
+        self._window.clear()
 
 
-def _ns(microseconds: int) -> int:
-    return microseconds * 1000
+def _same_model(one: ModelCallStarted, other: ModelCallStarted) -> bool:
+    return one.model == other.model and one.provider == other.provider and one.server == other.server
 
 
-def _plain(event: DecisionFiled) -> bool:
-    return event.outcome == "allow" and not event.changed and event.answer == "given"
+def _origin(given: TraceRef | None) -> SpanContext | None:
+    """The span of the segment before; None when the ids are none.
 
-
-def _failed(span: Span, error_class: str | None) -> None:
-    if error_class is None or error_class == _CANCELLED:
-        return
-    span.set_attribute(n.ERROR_TYPE, text(error_class))
-    span.set_status(_ERROR)
-
-
-def _links_to(origin: TraceRef | None) -> tuple[Link, ...]:
-    if origin is None:
-        return ()
-    try:
-        trace_id, span_id = int(origin.trace_id, 16), int(origin.span_id, 16)
-    except ValueError:
-        # It came with a checkpoint, so from outside; a run must not lose its spans over it.
-        return ()
+    They may have come with a checkpoint, so from outside; a run must not lose its spans over them.
+    """
+    if given is None or not _TRACE_ID.fullmatch(given.trace_id) or not _SPAN_ID.fullmatch(given.span_id):
+        return None
     flags = TraceFlags(TraceFlags.SAMPLED)
-    return (Link(SpanContext(trace_id, span_id, is_remote=True, trace_flags=flags)),)
+    made = SpanContext(int(given.trace_id, 16), int(given.span_id, 16), is_remote=True, trace_flags=flags)
+    return made if made.is_valid else None

@@ -7,7 +7,6 @@ reason. No global provider is ever set.
 from __future__ import annotations
 
 import logging
-import threading
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import Token
 from types import TracebackType
@@ -17,42 +16,19 @@ from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, Tracer, TracerProvider, get_tracer_provider, set_span_in_context
 
 from footprint_core.errors import RecorderError
-from footprint_core.events import (
-    AgentConfigured,
-    ContextInjected,
-    Event,
-    IterationFinished,
-    IterationStarted,
-    RouteDecided,
-    SlotComposed,
-    TokenStreamed,
-    ToolsOffered,
-    TurnEnded,
-    TurnStarted,
-)
+from footprint_core.events import AgentConfigured, Event, TurnEnded
 from footprint_core.facts import TraceRef
 from footprint_core.watch import Scope
 from footprint_observe import semconv
 from footprint_observe.recording.opened import Opened
 
+from .otel_open_segments import MAX_OPEN, OpenSegments
 from .otel_pipeline import QueuedSpans, pipeline
-from .otel_segment import DecisionsAs, Segment
+from .otel_segment import DecisionsAs, Segment, Silent
 
 _log = logging.getLogger("footprint")
 _MAX_OPEN = 4096
-# The events that say nothing about a span; most of what a run tells are these.
-_SILENT = frozenset(
-    {
-        ContextInjected,
-        IterationFinished,
-        IterationStarted,
-        RouteDecided,
-        SlotComposed,
-        TokenStreamed,
-        ToolsOffered,
-        TurnStarted,
-    }
-)
+_SILENT: frozenset[type[Event]] = frozenset(get_args(Silent))
 
 
 class OtelSpans(Opened):
@@ -87,10 +63,8 @@ class OtelSpans(Opened):
         self._decisions: DecisionsAs = decisions
         self._tracer: Tracer = provider.get_tracer("footprint", schema_url=semconv.SCHEMA_URL)
         self._queue: QueuedSpans | None = None
-        # Guards every change; to look one segment up is one step, and needs none.
-        self._lock = threading.Lock()
-        self._open: dict[tuple[str, int], Segment] = {}
-        self._notices: list[str] = []
+        self._notices: dict[str, object] = {}
+        self._segments = OpenSegments()
 
     @classmethod
     def to_otlp(
@@ -114,7 +88,7 @@ class OtelSpans(Opened):
         Raises:
             RecorderError: The endpoint is none of these, or `decisions` is another word.
         """
-        provider, queue = pipeline(endpoint, service_name=service_name)
+        provider, queue = pipeline(endpoint, service_name=service_name, id=id)
         made = cls(tracer_provider=provider, decisions=decisions, id=id)
         made._queue = queue
         return made
@@ -130,11 +104,19 @@ class OtelSpans(Opened):
         return 0 if self._queue is None else self._queue.dropped
 
     @property
+    def queued(self) -> int:
+        """How many spans wait in its own pipeline."""
+        return 0 if self._queue is None else self._queue.queued
+
+    @property
+    def errors(self) -> int:
+        """How many exports of its own pipeline failed."""
+        return 0 if self._queue is None else self._queue.errors
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What whoever runs the agent should know about this recorder."""
-        lost = self.dropped
-        with self._lock:
-            said = tuple(self._notices)
+        lost, said = self.dropped, tuple(self._notices)
         return (*said, f"{lost} spans were lost; look at the collector and its address.") if lost else said
 
     def on_event(self, event: Event, /) -> None:
@@ -145,26 +127,21 @@ class OtelSpans(Opened):
             self._begin(event)
             return
         key = (event.run_id, event.segment)
-        if isinstance(event, TurnEnded):
-            with self._lock:
-                segment = self._open.pop(key, None)
-        else:
-            segment = self._open.get(key)
+        ended = type(event) is TurnEnded
+        segment = self._segments.pop(key) if ended else self._segments.found.get(key)
         if segment is not None:
             segment.take(event)
 
     def correlation(self, run_id: str, segment: int, /) -> TraceRef | None:
         """The ids of the segment's `invoke_agent` span; None when it is not recorded."""
-        found = self._open.get((run_id, segment))
+        found = self._segments.found.get((run_id, segment))
         return None if found is None else found.reference()
 
     def enclose(self, scope: Scope, /) -> AbstractContextManager[None]:
         """Makes the span of the model call or the tool body current, wherever it is entered."""
-        segment = self._open.get((scope.run_id, scope.segment))
+        segment = self._segments.found.get((scope.run_id, scope.segment))
         span = None if segment is None else segment.span_of(scope)
-        if span is None or not span.get_span_context().is_valid:
-            return nullcontext()
-        return _Current(span)
+        return nullcontext() if span is None else _Current(span)
 
     def flush(self, timeout: float, /) -> bool:
         """Ship what is queued, within `timeout` seconds; False when something is left, or was lost.
@@ -175,11 +152,7 @@ class OtelSpans(Opened):
 
     def close(self, timeout: float, /) -> None:
         """End every span, ship what is queued and give back the pipeline, within `timeout` seconds."""
-        with self._lock:
-            left = list(self._open.values())
-            self._open.clear()
-        for segment in left:
-            segment.abandon()
+        self._segments.end_all()
         if self._queue is None:
             return
         before = self._queue.dropped
@@ -192,22 +165,14 @@ class OtelSpans(Opened):
         if not begun.recorded:
             self._notice("OtelSpans() has a tracer provider that records nothing; give it one that does.")
             return
-        key = (event.run_id, event.segment)
-        with self._lock:
-            pushed_out = self._open.pop(key, None)
-            if len(self._open) >= _MAX_OPEN:
-                # A run whose end is never told must not be kept for ever.
-                pushed_out = self._open.pop(next(iter(self._open)))
-            self._open[key] = begun
-        if pushed_out is not None:
-            pushed_out.abandon()
+        if not self._segments.add((event.run_id, event.segment), begun):
+            self._notice(f"More than {MAX_OPEN} runs were open at once; the spans of the oldest ended early.")
 
     def _notice(self, sentence: str) -> None:
-        with self._lock:
-            if sentence in self._notices:
-                return
-            self._notices.append(sentence)
-        _log.warning("%s", sentence)
+        # In one step, so that of several threads one says it, and a fork leaves no lock behind.
+        mine = object()
+        if self._notices.setdefault(sentence, mine) is mine:
+            _log.warning("%s", sentence)
 
 
 class _Current:

@@ -55,13 +55,13 @@ Tree = tuple[str, tuple["Tree", ...]]
 class OtlpReceiver:
     """Listens on loopback as soon as it is made; `status` is what it answers every export with."""
 
-    def __init__(self, *, status: int = 200) -> None:
+    def __init__(self, *, status: int = 200, port: int = 0) -> None:
         self.status = status
         self.requests = 0
         self.body = b""
         self._spans: list[ReceivedSpan] = []
         self._changed = threading.Condition()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()

@@ -3,13 +3,14 @@
 from footprint_core.watch.audience import Audience, being_told
 from footprint_core.watch.bus import Bus
 from footprint_core.watch.listener import WatcherHealth
-from footprint_core.watch.ports import Correlating, Enclosing, Recorder, Scope, Watcher
+from footprint_core.watch.ports import Correlating, Counting, Enclosing, Recorder, Scope, Watcher
 from footprint_core.watch.subscriptions import Subscription
 
 __all__ = [
     "Audience",
     "Bus",
     "Correlating",
+    "Counting",
     "Enclosing",
     "Recorder",
     "Scope",

@@ -7,13 +7,15 @@ import logging
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 
 import msgspec
 
 from footprint_core.errors import BuilderError
 from footprint_core.events import Event
-from footprint_core.watch.ports import Correlating, Enclosing, Watcher
+from footprint_core.watch.ports import Correlating, Counting, Enclosing, Watcher
+
+R = TypeVar("R")
 
 _log = logging.getLogger("footprint")
 _SLOW_SECONDS = 0.05
@@ -32,6 +34,9 @@ class WatcherHealth(msgspec.Struct, frozen=True, kw_only=True):
         failures: How often it raised.
         slowest: Its slowest call in seconds.
         slow: Whether that was slow enough to slow a run.
+        dropped: How many items the watcher lost; 0 when it does not say.
+        queued: How many items wait in it.
+        errors: How often it failed to ship some.
         notices: What the watcher says about itself.
     """
 
@@ -39,6 +44,9 @@ class WatcherHealth(msgspec.Struct, frozen=True, kw_only=True):
     failures: int
     slowest: float
     slow: bool
+    dropped: int = 0
+    queued: int = 0
+    errors: int = 0
     notices: tuple[str, ...] = ()
 
 
@@ -117,14 +125,32 @@ class Listener:
         return count
 
     def health(self) -> WatcherHealth:
-        """How it does."""
+        """How it does. What cannot be read of a watcher fails nothing, and a notice says so."""
+        said = cast("Counting", self.watcher)
+        silent: tuple[str, ...] = ()
+        unread: list[str] = []
         return WatcherHealth(
             watcher=self.name,
             failures=self.failures,
             slowest=self.slowest,
             slow=self.slowest > _SLOW_SECONDS,
-            notices=tuple(getattr(self.watcher, "notices", ())),
+            dropped=_read(lambda: int(said.dropped), 0, unread),
+            queued=_read(lambda: int(said.queued), 0, unread),
+            errors=_read(lambda: int(said.errors), 0, unread),
+            notices=(*_read(lambda: tuple(map(str, said.notices)), silent, unread), *dict.fromkeys(unread)),
         )
+
+
+def _read(read: Callable[[], R], otherwise: R, unread: list[str]) -> R:
+    """What a watcher says of itself; `otherwise` when it says nothing, or cannot be read."""
+    try:
+        return read()
+    except AttributeError:
+        # Most watchers hold nothing, and have nothing to say.
+        return otherwise
+    except Exception as error:  # noqa: BLE001 - a property of a watcher may raise anything
+        unread.append(f"What this watcher says of itself could not be read: {type(error).__name__}.")
+        return otherwise
 
 
 def watching(watcher: Watcher) -> Listener:

@@ -42,6 +42,30 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     call_id: str | None = None
 
 
+class Counting(Protocol):
+    """A watcher that says how it does; `agent.health()` shows it, and 0 for a number the watcher has not."""
+
+    @property
+    def dropped(self) -> int:
+        """How many items it lost."""
+        ...
+
+    @property
+    def queued(self) -> int:
+        """How many items wait."""
+        ...
+
+    @property
+    def errors(self) -> int:
+        """How often shipping failed."""
+        ...
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences for whoever runs the agent."""
+        ...
+
+
 @runtime_checkable
 class Correlating(Protocol):
     """A watcher that gives the ids rows can be found by elsewhere."""

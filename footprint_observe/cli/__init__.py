@@ -28,6 +28,7 @@ _COMMANDS = (
     "find",
     "tail",
     "sql",
+    "serve",
     "open",
     "replay",
     "verify",
@@ -36,6 +37,7 @@ _COMMANDS = (
     "backup",
     "backtest",
     "redact",
+    "dashboards",
     "completion",
 )
 """Each is the function of its name, in the module of its name."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import sys
 from collections.abc import Awaitable, Sequence
 from typing import Any, cast
+from urllib.parse import urlencode, urlsplit
 
 import click
 from rich.console import Console
@@ -21,6 +24,7 @@ from footprint_core import (
     check_in_approved,
     check_in_declined,
 )
+from footprint_observe import semconv
 from footprint_observe.cli.decisions import decision_table
 from footprint_observe.cli.options import db_option
 from footprint_observe.cli.output import console, notices_of, short
@@ -36,6 +40,8 @@ _TRY = (
     "select middleware, outcome, count(*) as times from decisions group by 1, 2 order by times desc",
 )
 
+_JAEGER = "http://localhost:16686"
+
 
 @click.command()
 @db_option
@@ -50,7 +56,8 @@ def demo(*, path: str, approve: bool, decline: bool, otlp: str | None) -> None:
         raise click.UsageError("--approve and --decline are two answers to one question; give one of them.")
     answer = "approve" if approve else "decline" if decline else None
     out = console()
-    watchers = [] if otlp is None else [cast("Watcher", cast("Any", recorder("otel_spans")).to_otlp(otlp))]
+    service = os.environ.get("OTEL_SERVICE_NAME") or "footprint"
+    watchers = [] if otlp is None else [_spans_to(otlp, service)]
     ledger = SqliteLedger(path)
     out.print(Panel(MESSAGE, title="the customer writes", title_align="left"))
     outcome = _play(out, refund_agent(StoryModel(), ledger, watchers), answer)
@@ -59,7 +66,11 @@ def demo(*, path: str, approve: bool, decline: bool, otlp: str | None) -> None:
     out.print(Panel(short(outcome.text, 1000), title="the customer reads", title_align="left"))
     _say_what_next(out, path, outcome.run_id)
     if otlp is not None:
-        _say_what_was_sent(out, otlp, watchers)
+        _say_what_was_sent(out, otlp, service, outcome.run_id, watchers)
+
+
+def _spans_to(otlp: str, service: str) -> Watcher:
+    return cast("Watcher", cast("Any", recorder("otel_spans")).to_otlp(otlp, service_name=service))
 
 
 def _play(out: Console, agent: Agent, answer: str | None) -> Answer:
@@ -105,9 +116,21 @@ def _say_what_next(out: Console, path: str, run_id: str) -> None:
         out.print(f'  sqlite3 -box {short(path, 200)} "{query}"', soft_wrap=True)
 
 
-def _say_what_was_sent(out: Console, otlp: str, watchers: Sequence[Watcher]) -> None:
-    notices = notices_of(watchers)
-    for notice in notices:
-        out.print(short(notice, 200))
-    if not notices:
-        out.print(f"The spans were sent to {short(otlp, 200)}.")
+def _say_what_was_sent(
+    out: Console, otlp: str, service: str, run_id: str, watchers: Sequence[Watcher]
+) -> None:
+    if notices := notices_of(watchers):
+        for notice in notices:
+            out.print(short(notice, 200))
+        return
+    parts = urlsplit(otlp)
+    # Without the password that may stand before the host.
+    address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    tags = json.dumps({semconv.RUN_ID: run_id}, separators=(",", ":"))
+    out.print(
+        f"The spans were sent to {short(address, 200)}, for the service [bold]{short(service)}[/]. The run "
+        "paused, so they are two traces, the second linked to the first; each has a span with the tag"
+    )
+    out.print(f"  {semconv.RUN_ID}={run_id}", soft_wrap=True)
+    out.print("Jaeger, at its usual address, finds both with")
+    out.print(f"  {_JAEGER}/search?{urlencode({'service': service, 'tags': tags})}", soft_wrap=True)

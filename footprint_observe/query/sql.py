@@ -33,6 +33,8 @@ _LOOKING = frozenset(
         "table_xinfo",
     }
 )
+# It hands SQLite an address to call, where the system's library was built with that (Debian's is).
+_POINTING = "fts3_tokenizer"
 _WRITING = frozenset({"incremental_vacuum", "optimize", "wal_checkpoint"})
 # Steps of SQLite between two looks at the clock; about a tenth of a millisecond.
 _STEPS = 10_000
@@ -90,7 +92,7 @@ def asked(
         raise QuestionError("A query is a text, and its parameters a mapping from their names; give those.")
     with reading(path) as db:
         connection = db.conn
-        connection.set_authorizer(_here_only)
+        connection.set_authorizer(here_only)
         # A text that is no UTF-8 can only be made by the question itself.
         connection.text_factory = _text
         limit = _Limit(timeout)
@@ -156,10 +158,13 @@ class _Limit:
         return QuestionError(f"SQLite does not take that query ({said}); correct it.")
 
 
-def _here_only(action: int, name: str | None, value: str | None, *_where: str | None) -> int:
+def here_only(action: int, name: str | None, value: str | None, *_where: str | None) -> int:
+    """What SQLite asks before it prepares a statement: refuse other files, and what sets something."""
     if action == sqlite3.SQLITE_PRAGMA:
         pragma = (name or "").lower()
         refused = pragma in _WRITING or (value is not None and pragma not in _LOOKING)
+    elif action == sqlite3.SQLITE_FUNCTION:
+        refused = (value or "").lower() == _POINTING
     else:
         refused = action in _ELSEWHERE
     return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from footprint_observe.recording.handover import Handover
 
 _EXIT_SECONDS = 3.0
+_FORK_SECONDS = 0.2
 
 # Reentrant, since a signal handler may make a recorder in the middle of anything.
 _lock = threading.RLock()
 _numbers = itertools.count()
 _live: WeakValueDictionary[int, Handover[Any]] = WeakValueDictionary()
+# Those that hold still during a fork.
+_held: list[Handover[Any]] = []
 
 
 def keep(queue: Handover[Any]) -> None:
@@ -33,10 +36,27 @@ def handovers() -> tuple[Handover[Any], ...]:
         return tuple(_live.values())
 
 
-def _begin_in_child() -> None:
+def _hold_still() -> None:
+    # A child that is copied in the middle of a batch has every lock that batch held, and nobody to open it.
+    _lock.acquire()
+    deadline = time.monotonic() + _FORK_SECONDS
+    _held[:] = _live.values()
+    for queue in _held:
+        queue.hold_still(max(0.0, deadline - time.monotonic()))
+
+
+def _go_on() -> None:
+    for queue in _held:
+        queue.go_on()
+    _held.clear()
     _lock.release()
-    for queue in handovers():
+
+
+def _begin_in_child() -> None:
+    for queue in _held:
         queue.begin()
+    _held.clear()
+    _lock.release()
 
 
 def _end_all() -> None:
@@ -55,4 +75,4 @@ def _end_all() -> None:
 atexit.register(_end_all)
 if hasattr(os, "register_at_fork"):
     # One hook for all of them, since a hook can never be taken back.
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_begin_in_child)
+    os.register_at_fork(before=_hold_still, after_in_parent=_go_on, after_in_child=_begin_in_child)

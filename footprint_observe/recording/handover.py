@@ -155,6 +155,15 @@ class Handover(Generic[T]):
         if (lost := self.dropped - before) > 0:
             _log.warning("The recorder %s lost %d items when the program ended.", self.id, lost)
 
+    def hold_still(self, timeout: float, /) -> None:
+        """Begin no batch until `go_on`; wait `timeout` seconds at most for the one that is being shipped."""
+        self._changed.acquire()
+        self._wait_for(lambda: not self._in_flight, timeout)
+
+    def go_on(self) -> None:
+        """End what `hold_still` began, in the same thread."""
+        self._changed.release()
+
     def _wait_for(self, done: Callable[[], bool], timeout: float) -> None:
         # Nobody would ever do it without a thread, and the thread itself cannot wait for itself.
         if self._worker not in (None, threading.current_thread()):

@@ -83,21 +83,27 @@ def test_two_answers_to_its_question_are_refused(here: Path) -> None:
     assert list(here.iterdir()) == []
 
 
-def test_the_demonstration_ships_its_spans(here: Path) -> None:
+def test_the_demonstration_ships_its_spans_and_says_how_to_find_them(here: Path) -> None:
     with OtlpReceiver() as receiver:
-        assert receiver.endpoint in footprint("demo", "--approve", "--otlp", receiver.endpoint).output
-        names = [span.name for span in receiver.wait(22)]
-    assert names.count("invoke_agent refunds") == 2
-    assert "middleware.decision refund-ceiling" in names
+        output = footprint("demo", "--approve", "--otlp", receiver.endpoint).output
+        spans = receiver.wait(22)
+    assert f"The spans were sent to {receiver.endpoint}, for the service footprint." in output
+    assert {span.resource["service.name"] for span in spans} == {"footprint"}
+    runs = [span for span in spans if span.name == "invoke_agent refunds"]
+    assert len(runs) == 2
+    for span in runs:
+        assert f"\n  footprint.run.id={span.attributes['footprint.run.id']}\n" in output
 
 
-def test_the_demonstration_says_what_was_lost_and_not_that_it_was_sent(here: Path) -> None:
+@pytest.mark.parametrize("scheme", ["http", "grpc"])
+def test_the_demonstration_says_what_was_lost_and_not_that_it_was_sent(here: Path, scheme: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
+        nobody = f"{scheme}://127.0.0.1:{free.getsockname()[1]}"
     said = re.sub(r"\s+", " ", footprint("demo", "--approve", "--otlp", nobody).output)
     assert "22 spans were lost; look at the collector and its address." in said
     assert "were sent" not in said
+    assert "footprint.run.id" not in said
 
 
 def _heed_interrupts() -> None:

@@ -40,6 +40,7 @@ def test_sql_reads_and_cannot_write(path: str) -> None:
         "vacuum",
         "select :missing",
         "select load_extension('x')",
+        "select fts3_tokenizer('simple', x'4141414141414141')",
         "pragma journal_mode = delete",
         "PRAGMA JOURNAL_MODE(delete)",
         "pragma user_version = 9",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import types
+from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
@@ -13,6 +16,7 @@ from footprint_core import events as ev
 from footprint_core.watch import Recorder
 from recorders.console import Console, line
 
+_ROOT = Path(__file__).parents[2]
 RUN = "0" * 26 + "abcdef"
 NOON = 1_700_049_600_250_000
 E = TypeVar("E", bound=ev.Event)
@@ -104,9 +108,80 @@ def test_what_happens_seldom_has_a_line_too() -> None:
     ]
 
 
-def test_what_is_not_worth_seeing_prints_nothing() -> None:
-    silent = (ev.TokenStreamed, ev.SlotComposed, ev.ToolsOffered, ev.IterationStarted, ev.ToolCallStarted)
-    assert printed(*(event(kind) for kind in silent)) == []
+def test_people_and_checks_have_a_line() -> None:
+    call: dict[str, Any] = {"tool_call_id": "c1"}
+    check: dict[str, Any] = {**call, "target": "refund", "checker": "roles"}
+    lines = printed(
+        event(ev.PermissionAnswered, **check, result="allow"),
+        event(ev.PermissionAnswered, **check, result="halt", policy_rule_id="P-7"),
+        event(ev.PermissionHalted, **check),
+        event(ev.CredentialRequested, **call, service="bank"),
+        event(ev.CredentialAcquired, **call, service="bank", kind="bearer"),
+        event(ev.CredentialFailed, **call, service="bank", error_class="KeyError"),
+        event(ev.CheckInRequested, **call, tool_name="wire"),
+        event(ev.PauseRequested, **call, tool_name="wire", kind="check-in"),
+        event(ev.PauseResumed, **call, tool_name="wire", kind="check-in", answer="declined", paused=1.0),
+        event(ev.CheckInDecided, **call, tool_name="wire", approved=False),
+        event(ev.OutputRetried, attempt=1, retries_remaining=1, stage="json-parse"),
+        event(ev.OutputUnmet, attempts=2, stage="schema-validate", broken_by="decorate"),
+        event(ev.BudgetPressure, slot="messages", cap=100, projected=120, plan_action="summarize"),
+    )
+    assert [" ".join(one.split()[2:]) for one in lines] == [
+        "permission allow refund c1 by roles",
+        "permission halt refund c1 by roles (P-7)",
+        "credential acquired bank c1 (bearer)",
+        "credential failed bank c1 KeyError",
+        "pause check-in wire c1",
+        "resume declined wire c1 after 1.000 s",
+        "schema retry attempt 1, 1 left, json-parse",
+        "schema unmet 2 attempts schema-validate by decorate",
+        "window pressure messages 120 of 100 tokens (summarize)",
+    ]
+
+
+SILENT: set[type[ev.Event]] = {
+    ev.CheckInDecided,
+    ev.CheckInRequested,
+    ev.ContextInjected,
+    ev.CredentialRequested,
+    ev.IterationFinished,
+    ev.IterationStarted,
+    ev.ModelCallStarted,
+    ev.PermissionHalted,
+    ev.RouteDecided,
+    ev.SlotComposed,
+    ev.TokenStreamed,
+    ev.ToolCallStarted,
+    ev.ToolsOffered,
+    ev.TurnStarted,
+}
+
+
+def test_what_is_not_worth_seeing_prints_nothing_and_everything_else_has_a_line() -> None:
+    assert printed(*(event(kind) for kind in SILENT)) == []
+    assert {kind for kind in ev.EVENTS.values() if line(event(kind)) is None} == SILENT
+    told = [event(kind) for kind in ev.EVENTS.values() if kind not in SILENT]
+    assert all(one.startswith("12:00:00.250 abcdef ") for one in printed(*told))
+
+
+def test_a_pipe_that_nobody_reads_costs_lines_and_not_what_the_program_prints() -> None:
+    program = """
+import os
+from footprint_observe.testing import sample_events
+from recorders.console import Console
+read, write = os.pipe()
+os.dup2(write, 2)
+os.close(read)
+console = Console()
+for event in sample_events():
+    console.on_event(event)
+assert not console.flush(10.0)
+console.close(10.0)
+print(console.dropped > 0, console.queued, console.errors > 0)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.stdout == "True 0 True\n"
 
 
 def test_a_name_can_neither_steer_the_terminal_nor_be_read_as_markup() -> None:
@@ -147,9 +222,5 @@ def test_it_prints_on_standard_error_and_counts_what_it_cannot_print(
     watcher = Console(file=Full())
     watcher.on_event(event(ev.AgentConfigured))
     watcher.close(10.0)
-    assert (watcher.dropped, watcher.notices) == (1, ("1 lines could not be printed.",))
-
-
-def test_every_event_can_be_told() -> None:
-    for kind in ev.EVENTS.values():
-        assert line(event(kind)).plain.startswith("12:00:00.250 abcdef ")
+    assert (watcher.dropped, watcher.queued, watcher.errors) == (1, 0, 1)
+    assert watcher.notices == ("1 lines could not be printed.",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import subprocess
 import sys
@@ -12,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from footprint_observe.recording.handover import Handover
+from footprint_observe.recording import Handover, Later, handovers
 
 
 def handover(ship: Callable[[list[int]], bool], **options: Any) -> Handover[int]:
-    fields: dict[str, Any] = {"name": "test-handover", "batch": 4, "bound": 8, "delay": 60.0, **options}
+    fields: dict[str, Any] = {"id": "test", "batch": 4, "bound": 8, "delay": 60.0, **options}
     return Handover(ship, **fields)
 
 
@@ -142,7 +143,7 @@ def test_a_batch_that_is_refused_or_raises_is_lost_and_the_thread_goes_on(
     assert flushed == [False, False, False, True]
     assert queue.dropped == 3
     assert [record.getMessage() for record in caplog.records] == [
-        "The thread test-handover lost a batch: OSError."
+        "The recorder test failed: OSError."
     ]
     queue.close(10.0)
 
@@ -172,7 +173,7 @@ from footprint_observe.recording.handover import Handover
 def ship(batch):
     print(*batch, flush=True)
     return True
-queue = Handover(ship, name="q", batch=4, bound=8, delay=60.0)
+queue = Handover(ship, id="q", batch=4, bound=8, delay=60.0)
 queue.put(1)
 """
 
@@ -194,3 +195,211 @@ assert os.waitpid(child, 0)[1] == 0
 queue.close(10.0)
 """
     assert run(program) == "2\n1\n"
+
+
+def test_a_process_forked_while_the_thread_ships_inherits_no_lock_of_its_shipping() -> None:
+    program = """
+import os, sys, threading
+from footprint_observe.recording import Handover
+lock = threading.Lock()
+def ship(batch):
+    with lock:
+        sum(range(100_000))
+    return True
+queue = Handover(ship, id="q", batch=1, bound=1000, delay=0.0)
+for _ in range(10):
+    for number in range(20):
+        queue.put(number)
+    child = os.fork()
+    if child == 0:
+        queue.put(1)
+        queue.close(5.0)
+        os._exit(queue.dropped)
+    assert os.waitpid(child, 0)[1] == 0
+queue.close(10.0)
+assert queue.dropped == 0
+"""
+    assert run(program) == ""
+
+
+def test_a_signal_handler_may_close_in_the_middle_of_a_put() -> None:
+    batches: list[list[int]] = []
+    queue = handover(lambda batch: not batches.append(batch))
+
+    def interrupted() -> None:
+        # Where a handler can find its thread.
+        with queue._changed:
+            queue.put(1)
+            queue.close(10.0)
+
+    thread = threading.Thread(target=interrupted, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert (batches, queue.dropped, thread.is_alive()) == ([[1]], 0, False)
+
+
+def test_what_is_closed_by_what_it_ships_to_ships_the_rest_and_ends() -> None:
+    ended = threading.Event()
+    batches: list[list[int]] = []
+
+    def ship(batch: list[int]) -> bool:
+        batches.append(batch)
+        assert not queue.flush(60.0)
+        queue.close(60.0)
+        return True
+
+    queue = handover(ship, batch=1, give_back=ended.set)
+    for number in range(3):
+        queue.put(number)
+    assert ended.wait(10)
+    assert batches == [[0], [1], [2]]
+    assert queue.dropped == 0
+
+
+def test_a_flush_waits_for_what_was_put_before_it_and_for_nothing_else() -> None:
+    second = threading.Event()
+    batches: list[list[int]] = []
+
+    def ship(batch: list[int]) -> bool:
+        batches.append(batch)
+        if len(batches) == 1:
+            queue.put(2)
+            return True
+        return second.wait(30)
+
+    queue = handover(ship, batch=1, delay=0.0)
+    queue.put(1)
+    assert queue.flush(10.0)
+    second.set()
+    queue.close(10.0)
+    assert batches == [[1], [2]]
+
+
+def test_what_nobody_takes_now_stays_first_and_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint_observe.recording.handover._PAUSE_SECONDS", 0.0)
+    away = [True, True, False]
+    batches: list[list[int]] = []
+
+    def ship(batch: list[int]) -> bool:
+        if away and away.pop(0):
+            raise Later
+        batches.append(batch)
+        return True
+
+    queue = handover(ship, batch=2)
+    for number in range(4):
+        queue.put(number)
+    assert queue.flush(10.0)
+    assert batches == [[0, 1], [2, 3]]
+    assert (queue.dropped, queue.errors, queue.queued) == (0, 2, 0)
+    queue.close(10.0)
+
+
+def test_what_comes_back_to_a_full_queue_loses_its_oldest() -> None:
+    refused, opened = threading.Event(), threading.Event()
+    batches: list[list[int]] = []
+
+    def ship(batch: list[int]) -> bool:
+        if not refused.is_set():
+            refused.set()
+            assert opened.wait(30)
+            raise Later
+        batches.append(batch)
+        return True
+
+    queue = handover(ship, batch=4, bound=6)
+    for number in range(4):
+        queue.put(number)
+    assert refused.wait(10)
+    for number in range(4, 9):
+        queue.put(number)
+    opened.set()
+    queue.flush(10.0)
+    queue.close(10.0)
+    assert batches == [[3, 4, 5, 6], [7, 8]]
+    assert queue.dropped == 3
+
+
+def test_closing_ends_at_once_when_nobody_takes_anything() -> None:
+    def ship(_batch: list[int]) -> bool:
+        raise Later
+
+    queue = handover(ship, batch=1, delay=0.0)
+    for number in range(5):
+        queue.put(number)
+    before = time.monotonic()
+    queue.close(60.0)
+    assert time.monotonic() - before < 30
+    assert (queue.dropped, queue.queued) == (5, 0)
+
+
+def test_every_live_queue_is_known_and_one_that_is_gone_is_not() -> None:
+    queue = handover(lambda _: True, id="known")
+    assert [one for one in handovers() if one.id == "known"] == [queue]
+    queue.close(1.0)
+    del queue
+    gc.collect()
+    assert not [one for one in handovers() if one.id == "known"]
+
+
+def test_no_item_is_ever_in_two_places_or_in_none() -> None:
+    gate = Gate()
+    queue = stuck(gate)
+    for number in range(10, 22):
+        queue.put(number)
+    assert (queue.queued, queue.dropped, queue.errors) == (12, 4, 0)
+    gate.opened.set()
+    queue.close(10.0)
+    assert (queue.queued, queue.dropped) == (0, 4)
+    queue.put(1)
+    assert (queue.queued, queue.dropped) == (0, 5)
+
+
+def test_when_no_thread_can_be_had_items_wait_and_nothing_is_raised(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    batches: list[list[int]] = []
+    queue = handover(lambda batch: not batches.append(batch))
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", start)
+        queue.put(1)
+        assert not queue.flush(60.0)
+        assert (queue.queued, queue.errors) == (1, 1)
+    queue.put(2)
+    assert queue.flush(10.0)
+    assert batches == [[1, 2]]
+    assert caplog.messages == ["The recorder test failed: RuntimeError."]
+    queue.close(10.0)
+
+
+def test_what_cannot_be_shipped_before_the_exit_is_counted_in_one_sentence() -> None:
+    program = """
+import threading
+from footprint_observe.recording import Handover
+queue = Handover(lambda batch: threading.Event().wait(60), id="q", batch=2, bound=8, delay=0.0)
+for number in range(5):
+    queue.put(number)
+"""
+    command = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    assert (done.stdout, done.stderr) == ("", "The recorder q lost 5 items when the program ended.\n")
+
+
+def test_at_exit_a_queue_in_front_of_another_is_shipped_first() -> None:
+    program = """
+from footprint_observe.recording import Handover
+def show(batch):
+    print(*batch, flush=True)
+    return True
+def on(batch):
+    for item in batch:
+        last.put(item)
+    return True
+last = Handover(show, id="last", batch=4, bound=8, delay=60.0)
+first = Handover(on, id="first", batch=4, bound=8, delay=60.0)
+first.put(1)
+"""
+    assert run(program) == "1\n"

@@ -17,8 +17,9 @@ from footprint_core.facts import TraceRef
 from footprint_core.watch import Scope
 from otlp_receiver import OtlpReceiver
 from recorders import otel_spans
-from recorders.otel_pipeline import otlp_exporter
+from recorders.otel_pipeline import span_exporter
 from recorders.otel_spans import OtelSpans
+from recorders.otlp_endpoint import parsed
 
 
 def run(run_id: str = "r1", *, resumed_from: TraceRef | None = None) -> list[ev.Event]:
@@ -207,7 +208,7 @@ def test_a_bad_endpoint_is_refused_and_not_repeated(endpoint: Any) -> None:
 
 def test_grpc_is_spoken_when_it_is_asked_for() -> None:
     for endpoint in ("grpc://localhost:4317", "grpcs://[::1]", "http://localhost:4318"):
-        exporter = otlp_exporter(endpoint)
+        exporter = span_exporter(parsed(endpoint, path="/v1/traces"))
         assert ("grpc" in type(exporter).__module__) is endpoint.startswith("grpc")
         exporter.shutdown()
 

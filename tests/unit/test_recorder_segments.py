@@ -5,112 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import types
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, cast
 
-import msgspec
 import pytest
 from opentelemetry.context import get_current
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
-from opentelemetry.trace import NoOpTracerProvider, SpanContext, StatusCode, get_current_span
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Decision, ParentBased, Sampler, SamplingResult
+from opentelemetry.trace import NoOpTracerProvider, StatusCode, get_current_span
 
 from footprint_core import events as ev
 from footprint_core.errors import RecorderError
 from footprint_core.facts import TraceRef
 from footprint_core.watch import Correlating, Enclosing, Recorder, Scope
-from recorders import otel_spans
+from recorders import otel_open_segments
 from recorders.otel_spans import OtelSpans
-
-RUN = "0" * 31 + "1"
-E = TypeVar("E", bound=ev.Event)
-
-
-def event(cls: type[E], time: int = 0, /, **known: Any) -> E:
-    """An event; what is not said is blank, or None where it may be."""
-    fields = {f.name: blank(f.type) for f in msgspec.structs.fields(cls) if f.required}
-    return msgspec.convert({**fields, "run_id": RUN, "segment": 1, "time": time, **known}, cls)
-
-
-def blank(annotation: Any) -> Any:
-    origin = get_origin(annotation) or annotation
-    if origin in {Union, types.UnionType}:
-        inner = get_args(annotation)
-        return None if type(None) in inner else blank(inner[0])
-    return get_args(annotation)[0] if origin is Literal else origin()
-
-
-class Traced:
-    """A recorder, and the spans it made."""
-
-    def __init__(self, **options: Any) -> None:
-        self.exporter = InMemorySpanExporter()
-        self.provider = TracerProvider(shutdown_on_exit=False)
-        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.tracer = self.provider.get_tracer("application")
-        self.watcher = OtelSpans(tracer_provider=self.provider, **options)
-
-    def tell(self, *events: ev.Event) -> None:
-        for one in events:
-            self.watcher.on_event(one)
-
-    def named(self, name: str) -> ReadableSpan:
-        (found,) = [s for s in self.exporter.get_finished_spans() if s.name == name]
-        return found
-
-    def said(self, name: str) -> dict[str, Any]:
-        return dict(self.named(name).attributes or {})
-
-    def parent(self, name: str) -> str | None:
-        above = self.named(name).parent
-        spans = {context(s).span_id: s.name for s in self.exporter.get_finished_spans()}
-        return None if above is None else spans[above.span_id]
-
-
-def context(span: ReadableSpan) -> SpanContext:
-    made = span.get_span_context()
-    assert made is not None
-    return made
-
-
-def start(time: int = 1000, **known: Any) -> ev.AgentConfigured:
-    return event(ev.AgentConfigured, time, **{"agent_name": "refunds", "model": "sonnet", **known})
-
-
-def call(time: int, call_id: str, tool: str, **known: Any) -> ev.ToolCallStarted:
-    return event(ev.ToolCallStarted, time, tool_call_id=call_id, tool_name=tool, **{"iteration": 1, **known})
-
-
-def answered(time: int, call_id: str, tool: str, **known: Any) -> ev.ToolCallEnded:
-    fields: dict[str, Any] = {"iteration": 1, "status": "ran", "executed": True, **known}
-    return event(ev.ToolCallEnded, time, tool_call_id=call_id, tool_name=tool, **fields)
-
-
-def rule(time: int, name: str, call_id: str, tool: str, **known: Any) -> ev.DecisionFiled:
-    fields: dict[str, Any] = {
-        "moment": "before-tool",
-        "iteration": 1,
-        "middleware": name,
-        "tool_name": tool,
-        **known,
-    }
-    return event(ev.DecisionFiled, time, tool_call_id=call_id, **fields)
-
-
-def asking(time: int, call_id: str, tool: str, **known: Any) -> ev.PauseRequested:
-    fields: dict[str, Any] = {"kind": "ask", "iteration": 1, "middleware": "four-eyes", **known}
-    return event(ev.PauseRequested, time, tool_call_id=call_id, tool_name=tool, **fields)
-
-
-def end(time: int, outcome: str = "answered", **known: Any) -> ev.TurnEnded:
-    return event(ev.TurnEnded, time, outcome=outcome, **known)
-
-
-def tool(call_id: str, *, run_id: str = RUN, segment: int = 1, iteration: int = 1) -> Scope:
-    return Scope(kind="tool", run_id=run_id, segment=segment, iteration=iteration, call_id=call_id)
+from traced import RUN, Traced, answered, asking, body, call, context, end, event, rule, start
 
 
 def test_it_is_what_a_run_asks_of_a_recorder() -> None:
@@ -210,7 +120,8 @@ def test_interleaved_runs_never_swap_parents_and_leave_nothing_behind() -> None:
         gate.wait(10)
         for round_ in range(20):
             at: dict[str, Any] = {"run_id": run, "segment": round_}
-            traced.tell(start(1000, agent_name=run, **at))
+            names = [f"{run}-{round_}-{number}" for number in range(5)]
+            traced.tell(start(1000, agent_name=run, tools=names, **at))
             for number in range(5):
                 traced.tell(call(1100, f"c{number}", f"{run}-{round_}-{number}", **at))
             for number in range(5):
@@ -219,14 +130,14 @@ def test_interleaved_runs_never_swap_parents_and_leave_nothing_behind() -> None:
 
     with ThreadPoolExecutor(len(runs)) as pool:
         list(pool.map(drive, runs))
-    spans = traced.exporter.get_finished_spans()
+    spans = traced.spans
     roots = {context(s).span_id: s for s in spans if s.parent is None}
     assert len(roots) == 8 * 20
     assert len(spans) == 8 * 20 * 6
     for span in spans:
         if span.parent is not None:
             assert said_agent(roots[span.parent.span_id]) == span.name.split(" ")[1].split("-")[0]
-    assert vars(traced.watcher)["_open"] == {}
+    assert traced.watcher._segments.found == {}
 
 
 def said_agent(span: ReadableSpan) -> Any:
@@ -246,7 +157,7 @@ def test_what_a_tool_does_hangs_below_its_call() -> None:
     traced.tell(start(), *(call(1100, f"c{n}", f"t{n}") for n in range(3)))
 
     async def in_a_task(number: int, barrier: asyncio.Barrier) -> None:
-        with traced.watcher.enclose(tool(f"c{number}")):
+        with traced.watcher.enclose(body(f"c{number}")):
             await barrier.wait()
             with traced.tracer.start_as_current_span(f"task {number}"):
                 await barrier.wait()
@@ -284,33 +195,47 @@ def test_what_a_model_client_does_hangs_below_the_call_entered_in_a_bare_thread(
     assert traced.parent("POST") == "chat sonnet"
 
 
-def test_enclosing_what_has_no_span_changes_nothing() -> None:
+def test_what_runs_without_a_span_of_its_own_hangs_below_the_agent_and_an_unknown_run_below_nothing() -> None:
     traced = Traced()
     traced.tell(start())
     before = get_current()
-    for scope in (
-        tool("c9"),
-        tool("c9", run_id="nobody"),
-        Scope(kind="model", run_id=RUN, segment=1, iteration=7),
-    ):
-        with traced.watcher.enclose(scope):
-            assert get_current() == before
+    with traced.watcher.enclose(body("c9", run_id="nobody")):
+        assert get_current() == before
+    for number, scope in enumerate((body("c9"), Scope(kind="model", run_id=RUN, segment=1, iteration=7))):
+        with traced.watcher.enclose(scope), traced.tracer.start_as_current_span(f"inside {number}"):
+            pass
+        assert get_current() == before
+    traced.tell(end(1200))
+    assert traced.parent("inside 0") == traced.parent("inside 1") == "invoke_agent refunds"
+    with traced.watcher.enclose(body("c9")):
+        assert get_current() == before
 
 
 def test_what_is_not_sampled_breaks_nothing_and_samples_nothing_below() -> None:
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider(sampler=ParentBased(ALWAYS_OFF), shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    watcher = OtelSpans(tracer_provider=provider)
-    for one in (start(), call(1100, "c1", "a"), rule(1150, "r", "c1", "a")):
-        watcher.on_event(one)
-    assert watcher.correlation(RUN, 1) is None
-    with watcher.enclose(tool("c1")), provider.get_tracer("t").start_as_current_span("inside") as inside:
+    traced = Traced(sampler=ParentBased(ALWAYS_OFF))
+    traced.tell(start(), call(1100, "c1", "a"), rule(1150, "r", "c1", "a"))
+    assert traced.watcher.correlation(RUN, 1) is None
+    with traced.watcher.enclose(body("c1")), traced.tracer.start_as_current_span("inside") as inside:
         assert not inside.is_recording()
-    for later in (answered(1200, "c1", "a"), end(1300)):
-        watcher.on_event(later)
-    assert exporter.get_finished_spans() == ()
-    assert watcher.notices == ()
+    traced.tell(answered(1200, "c1", "a"), end(1300))
+    assert traced.spans == ()
+    assert traced.watcher.notices == ()
+
+
+class RecordOnly(Sampler):
+    """Records every span for processors of the process, and samples none for export."""
+
+    def should_sample(self, *_: object, **__: object) -> SamplingResult:
+        return SamplingResult(Decision.RECORD_ONLY)
+
+    def get_description(self) -> str:
+        return "record only"
+
+
+def test_rows_do_not_name_a_span_that_nobody_is_sent() -> None:
+    traced = Traced(sampler=RecordOnly())
+    traced.tell(start())
+    assert traced.watcher.correlation(RUN, 1) is None
 
 
 def test_a_provider_that_records_nothing_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -321,7 +246,7 @@ def test_a_provider_that_records_nothing_is_said_once(caplog: pytest.LogCaptureF
             for one in (start(run_id=run), call(1100, "c1", "a", run_id=run), end(1200, run_id=run)):
                 watcher.on_event(one)
             assert watcher.correlation(run, 1) is None
-            with watcher.enclose(tool("c1", run_id=run)):
+            with watcher.enclose(body("c1", run_id=run)):
                 pass
     (notice,) = watcher.notices
     assert "records nothing" in notice
@@ -332,11 +257,11 @@ def test_a_provider_that_records_nothing_is_said_once(caplog: pytest.LogCaptureF
 def test_events_of_a_segment_that_was_not_begun_here_are_nothing() -> None:
     traced = Traced()
     traced.tell(call(1100, "c1", "a"), answered(1200, "c1", "a"), end(1300))
-    assert traced.exporter.get_finished_spans() == ()
+    assert traced.spans == ()
 
 
 def test_runs_whose_end_is_never_told_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(otel_spans, "_MAX_OPEN", 2)
+    monkeypatch.setattr(otel_open_segments, "MAX_OPEN", 2)
     traced = Traced()
     for number in range(3):
         traced.tell(start(1000 + number, run_id=str(number)), call(2000, "c1", "a", run_id=str(number)))
@@ -346,7 +271,7 @@ def test_runs_whose_end_is_never_told_are_not_kept_for_ever(monkeypatch: pytest.
     traced.watcher.close(1.0)
     traced.watcher.close(1.0)
     assert traced.watcher.correlation("2", 1) is None
-    assert len(traced.exporter.get_finished_spans()) == 6
+    assert len(traced.spans) == 6
 
 
 def test_a_call_left_open_by_a_failure_ends_with_its_segment() -> None:
@@ -357,6 +282,74 @@ def test_a_call_left_open_by_a_failure_ends_with_its_segment() -> None:
     span = traced.named("execute_tool a")
     assert span.end_time == 1_200_000
     assert "footprint.tool.status" not in (span.attributes or {})
+
+
+def test_what_ran_before_the_pause_of_another_call_says_so() -> None:
+    traced = Traced()
+    traced.tell(start(), call(1100, "c1", "a"), call(1110, "c2", "b"), call(1120, "c3", "t0"))
+    for call_id in ("c1", "c2"):
+        with traced.watcher.enclose(body(call_id)):
+            pass
+    traced.tell(asking(1300, "c1", "a", kind="human", middleware=None), end(1400, "paused"))
+    told = {name: traced.said(f"execute_tool {name}") for name in ("a", "b", "t0")}
+    assert {one["footprint.tool.status"] for one in told.values()} == {"paused"}
+    assert [one["footprint.tool.executed"] for one in told.values()] == [True, True, False]
+
+
+def test_a_call_in_doubt_that_runs_again_is_named_when_its_name_is_told() -> None:
+    traced = Traced()
+    traced.tell(start(segment=2, resumed=True))
+    with traced.watcher.enclose(body("c1", segment=2)), traced.tracer.start_as_current_span("its own"):
+        pass
+    later = event(ev.CredentialRequested, 1100, segment=2, tool_call_id="c2", service="bank")
+    traced.tell(later, answered(1200, "c1", "a", segment=2), answered(1300, "c2", "b", segment=2))
+    traced.tell(end(1400, segment=2))
+    assert traced.parent("its own") == "execute_tool a"
+    assert traced.said("execute_tool a")["gen_ai.tool.name"] == "a"
+    assert traced.notes("execute_tool b") == [
+        ("credential.requested", {"footprint.credential.service": "bank"})
+    ]
+
+
+def test_behind_the_last_event_of_a_segment_there_is_none() -> None:
+    traced = Traced()
+    traced.tell(start(), call(1100, "c1", "a"))
+    segment = traced.watcher._segments.found[RUN, 1]
+    traced.watcher.close(1.0)
+    traced.tell(call(1200, "c2", "b"), answered(1300, "c1", "a"), end(1400))
+    # As it comes from a thread that had looked the segment up before it was closed.
+    segment.take(call(1500, "c3", "t0"))
+    segment.abandon()
+    assert segment.span_of(body("c1")) is None
+    assert traced.tree() == [["invoke_agent refunds", "execute_tool a"]]
+    assert "footprint.run.outcome" not in traced.said("invoke_agent refunds")
+
+
+@pytest.mark.parametrize(
+    ("trace_id", "span_id"),
+    [
+        ("no hex", ""),
+        ("0x" + "1" * 30, "1" * 16),
+        ("0" * 32, "1" * 16),
+        ("1" * 32, " " + "1" * 15),
+        ("1_" * 16, "1" * 16),
+    ],
+)
+def test_ids_from_outside_that_are_none_are_neither_linked_nor_told(trace_id: str, span_id: str) -> None:
+    traced = Traced()
+    origin = TraceRef(trace_id=trace_id, span_id=span_id)
+    traced.tell(start(segment=2, resumed=True, resumed_from=origin), end(1200, segment=2))
+    assert traced.named("invoke_agent refunds").links == ()
+    assert "footprint.resumed_from.trace_id" not in traced.said("invoke_agent refunds")
+
+
+def test_more_runs_than_are_kept_are_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otel_open_segments, "MAX_OPEN", 2)
+    traced = Traced()
+    for number in range(5):
+        traced.tell(start(run_id=str(number)))
+    (notice,) = traced.watcher.notices
+    assert "open at once" in notice
 
 
 def test_a_rule_that_ran_out_of_time_raised_nothing() -> None:

@@ -1,0 +1,190 @@
+"""The panels of "Runs" that ask the ledger: what has no end is in no metric."""
+
+from __future__ import annotations
+
+from dashboards.grafana.names import OF_AGENT, WATCHER, counter, total
+from dashboards.grafana.panels import VERDICTS, About, Panel, number
+from dashboards.grafana.queries import LEDGER, Sql, now
+from dashboards.grafana.tables import OUTCOME, RUN, STATUS, TIME, TRACE, Column, rows
+from footprint_observe import semconv
+
+_SILENT = """
+select count(*) as runs from runs as r
+where r.outcome = 'open' and chosen[r.agent, agent] and (
+  select max(f.recorded_us) from facts as f where f.run_id = r.run_id
+) < (strftime('%s', 'now') - 300) * 1000000
+"""
+
+_WITHOUT_END = """
+select seconds[r.started_at] as time, r.agent,
+  strftime('%s', 'now') - l.recorded_us / 1000000 as silent, l.kind as last_row,
+  r.run_id, trace[r] as trace_id
+from runs as r join facts as l on l.run_id = r.run_id and not exists (
+  select 1 from facts as n where n.run_id = l.run_id and n.position > l.position
+)
+where r.outcome = 'open' and chosen[r.agent, agent]
+order by r.id desc limit 200
+"""
+
+_IN_DOUBT = """
+select seconds[c.recorded_at] as time, r.agent, c.tool_name as tool, c.tool_source as server,
+  c.status, c.run_id, c.trace_id
+from tool_calls as c join runs as r on r.run_id = c.run_id
+where c.in_doubt and within[c.recorded_at] and chosen[r.agent, agent]
+order by c.id desc limit 200
+"""
+
+_SLOWEST = """
+select seconds[r.started_at] as time, r.agent, r.model, r.outcome,
+  ifnull((
+    select sum(s.duration_us) from facts as s where s.run_id = r.run_id and s.kind = 'segment.ended'
+  ), 0) / 1000000.0 as worked,
+  r.segments, r.iterations, r.decisions, r.denials, r.asks, r.input_tokens, r.output_tokens,
+  r.run_id, trace[r] as trace_id
+from runs as r
+where within[r.started_at] and chosen[r.agent, agent]
+order by worked desc, r.id limit 50
+"""
+
+_TOOLS = """
+select c.tool_name as tool, c.tool_source as server, count(*) as calls,
+  sum(c.status is 'ran') as ran, sum(c.status is 'failed') as failed, sum(c.status is 'denied') as denied,
+  sum(c.status is 'invalid') as invalid, sum(c.status is 'unknown') as unknown,
+  sum(c.status is 'blocked') as blocked, sum(c.status is 'cancelled') as cancelled,
+  sum(c.status is null) as waiting, sum(c.in_doubt) as in_doubt,
+  avg(c.duration_us) / 1000000.0 as mean, max(c.duration_us) / 1000000.0 as longest
+from tool_calls as c join runs as r on r.run_id = c.run_id
+where within[c.recorded_at] and chosen[r.agent, agent] and chosen[c.tool_name, tool]
+group by 1, 2 order by calls desc, 1 limit 200
+"""
+
+_ROWS = """
+select count(*) as rows, count(d.trace_id) as with_a_trace
+from decisions as d join runs as r on r.run_id = d.run_id
+where d.shadow = 0 and within[d.recorded_at] and chosen[r.agent, agent]
+"""
+
+_DECISIONS = """
+select seconds[d.recorded_at] as time, d.position as row, d.moment, d.middleware as rule, d.outcome,
+  d.changed, d.shadow, d.tool_name as tool, d.why, d.decided_by as person,
+  d.duration_us / 1000000.0 as took, d.trace_id
+from decisions as d where d.run_id = ${run:sqlstring} order by d.id limit 500
+"""
+
+_CALLS = """
+select seconds[c.recorded_at] as time, c.position as row, c.tool_name as tool, c.tool_source as server,
+  c.status, c.decided_by_rule as rule, c.error_class as error, c.in_doubt,
+  c.duration_us / 1000000.0 as took, c.trace_id
+from tool_calls as c where c.run_id = ${run:sqlstring} order by c.id limit 500
+"""
+
+_IN_DOUBT_COLUMN = Column(name="in_doubt", title="in doubt")
+_ROW = Column(name="row", width=60)
+_TOOK = Column(name="took", unit="s", width=90)
+
+
+def open_runs() -> Panel:
+    """How many runs have no end."""
+    text = (
+        "Runs without an end that nothing was heard of for five minutes: `footprint doctor` says what to do."
+    )
+    return number(
+        About(title="Without an end", text=text, unit="short", source=LEDGER, width=3, height=4),
+        Sql(sql=_SILENT),
+        steps=[(1, "red")],
+        decimals=0,
+    )
+
+
+def without_end() -> Panel:
+    """Runs whose process may be dead."""
+    text = (
+        "Runs that have no end: a process works on them, or died. The longer nothing was heard of one, the "
+        "surer it is dead; `agent.recover(run_id)` goes on with it, `footprint abandon` gives it up."
+    )
+    return rows(
+        About(title="Runs without an end", text=text, unit="short", source=LEDGER, width=12, height=10),
+        Sql(sql=_WITHOUT_END),
+        columns=[
+            TIME,
+            Column(name="silent", title="Silent for", unit="s", width=110),
+            Column(name="last_row", title="last row"),
+            RUN,
+            TRACE,
+        ],
+    )
+
+
+def in_doubt() -> Panel:
+    """Calls nobody heard of again."""
+    text = (
+        "Calls that may have run: they were about to, and nobody heard of them again. Look there before all."
+    )
+    return rows(
+        About(title="Calls in doubt", text=text, unit="short", source=LEDGER, width=12, height=10),
+        Sql(sql=_IN_DOUBT),
+        columns=[TIME, RUN, TRACE, STATUS],
+    )
+
+
+def slowest() -> Panel:
+    """The slowest runs."""
+    text = "The runs that worked longest, all their segments together; the time people took is left out."
+    return rows(
+        About(title="Slowest runs", text=text, unit="short", source=LEDGER, width=24, height=10),
+        Sql(sql=_SLOWEST),
+        columns=[TIME, RUN, TRACE, OUTCOME, Column(name="worked", unit="s", width=110)],
+    )
+
+
+def tools() -> Panel:
+    """Every tool."""
+    text = "What became of the calls of every tool, and how long those took that ran. Read from the ledger."
+    return rows(
+        About(title="Tools", text=text, unit="short", source=LEDGER, width=24, height=9),
+        Sql(sql=_TOOLS),
+        columns=[Column(name="mean", unit="s"), Column(name="longest", unit="s"), _IN_DOUBT_COLUMN],
+    )
+
+
+def agreement() -> Panel:
+    """Whether ledger, metrics and traces tell of the same."""
+    text = (
+        "Three accounts of the same time. Rows: what the ledger holds. With a trace: those whose segment had "
+        "a span when they were filed. Counted: what the metrics say, estimated at the edges by Prometheus; "
+        "lost: what recorders dropped. A large difference means that some process is not watched."
+    )
+    return number(
+        About(title="Decisions, by who tells", text=text, unit="short", source=None, width=24, height=5),
+        Sql(sql=_ROWS),
+        now(total(counter(semconv.DECISIONS), OF_AGENT), "counted", "B"),
+        now(total(counter(semconv.RECORDER_DROPPED), by=WATCHER), f"lost by {{{{{WATCHER}}}}}", "C"),
+        decimals=0,
+    )
+
+
+def decisions() -> Panel:
+    """The decisions of the run that was chosen."""
+    text = "Every decision of the run whose id is in the field Run at the top, in order, with its reason."
+    return rows(
+        About(title="Decisions of the run", text=text, unit="short", source=LEDGER, width=24, height=10),
+        Sql(sql=_DECISIONS),
+        columns=[
+            TIME,
+            TRACE,
+            Column(name="outcome", width=100, colours=VERDICTS),
+            _ROW,
+            _TOOK,
+            Column(name="why", width=420),
+        ],
+    )
+
+
+def calls() -> Panel:
+    """The calls of the run that was chosen."""
+    text = "Every call the model asked for in that run, with what became of it."
+    return rows(
+        About(title="Calls of the run", text=text, unit="short", source=LEDGER, width=24, height=9),
+        Sql(sql=_CALLS),
+        columns=[TIME, TRACE, STATUS, _ROW, _TOOK, _IN_DOUBT_COLUMN],
+    )

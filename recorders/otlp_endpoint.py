@@ -1,0 +1,91 @@
+"""Where a collector is: an endpoint as written, what exporters want of it, and whether anybody is there."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from opentelemetry.sdk.resources import Resource
+
+from footprint_core.errors import RecorderError
+from footprint_observe import semconv
+
+EXPORT_SECONDS = 3.0
+"""How long one export may take, what the exporter tries again included."""
+
+_PROBE_SECONDS = 0.5
+_PORTS = {"http": 80, "https": 443, "grpc": 4317, "grpcs": 4317}
+_SERVICE = "footprint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A collector's address.
+
+    Attributes:
+        grpc: Whether it speaks OTLP over gRPC; if not, over HTTP with protobuf.
+        secure: Whether TLS is spoken.
+        target: What the exporter is given: `host:port` for gRPC, a URL with its path for HTTP.
+        host: The host.
+        port: The port.
+    """
+
+    grpc: bool
+    secure: bool
+    target: str
+    host: str
+    port: int
+
+    def anybody_there(self) -> bool:
+        """Whether a connection can be made now; it may wait for half a second, or for a name server."""
+        try:
+            with socket.create_connection((self.host, self.port), _PROBE_SECONDS):
+                return True
+        except OSError:
+            return False
+
+
+def parsed(endpoint: str, *, path: str) -> Endpoint:
+    """The collector an endpoint names.
+
+    Args:
+        endpoint: `http://host:port` or `https://host:port`, `grpc://host:port`, or `grpcs://host:port` with
+            TLS.
+        path: Where the signal goes over HTTP when the endpoint has no path, as `/v1/traces`.
+
+    Raises:
+        RecorderError: The endpoint is none of these.
+    """
+    # The endpoint is not quoted in the error: it may hold a password.
+    error = RecorderError(
+        "That is no OTLP endpoint; give http://host:port, https://host:port or grpc://host:port."
+    )
+    try:
+        parts = urlsplit(endpoint)
+        port = parts.port
+    except (AttributeError, TypeError, ValueError):
+        raise error from None
+    host = parts.hostname
+    if parts.scheme not in _PORTS or not host or any(letter.isspace() for letter in endpoint):
+        raise error
+    port = port or _PORTS[parts.scheme]
+    grpc = parts.scheme in {"grpc", "grpcs"}
+    url = parts._replace(path=parts.path if parts.path.strip("/") else path).geturl()
+    return Endpoint(
+        grpc=grpc,
+        secure=parts.scheme in {"https", "grpcs"},
+        target=f"{f'[{host}]' if ':' in host else host}:{port}" if grpc else url,
+        host=host,
+        port=port,
+    )
+
+
+def resource(service_name: str | None) -> Resource:
+    """Whose signals they are: of the service of that name, else as the environment says, else `footprint`."""
+    if service_name is not None:
+        return Resource.create({semconv.SERVICE_NAME: service_name})
+    found = Resource.create()
+    if str(found.attributes.get(semconv.SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
+        return found.merge(Resource({semconv.SERVICE_NAME: _SERVICE}))
+    return found

@@ -1,0 +1,134 @@
+"""The command that serves a ledger: what it refuses, how it ends, and that it stays on this machine."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from browsed import SECONDS, files, serving
+from commanded import demonstrate, environment, footprint, refused
+
+_OFFLINE = """
+import socket, sys
+def refuse(self, address):
+    raise AssertionError("nothing is fetched")
+socket.socket.connect = refuse
+from footprint_observe.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [(None, "There is no ledger file"), (b"no database at all", "no SQLite database"), (b"", "no ledger")],
+)
+def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path, made: bytes | None, said: str):
+    path = tmp_path / "l.db"
+    if made is not None:
+        path.write_bytes(made)
+    assert said in refused("serve", "--db", str(path), "--port", "0", code=3)
+    assert files(tmp_path) == (set() if made is None else {"l.db"})
+
+
+def test_a_folder_is_refused(tmp_path: Path):
+    assert "is a folder" in refused("serve", "--db", str(tmp_path), code=3)
+
+
+def test_a_port_that_is_in_use_is_refused(tmp_path: Path):
+    path = demonstrate(tmp_path / "l.db")
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = str(taken.getsockname()[1])
+        said = refused("serve", "--db", path, "--port", port, code=2)
+    assert f"port {port} (Address already in use)" in said
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a b", "192.0.2.1", "x" * 80, ""])
+def test_a_host_that_is_none_of_this_machine_is_refused(tmp_path: Path, host: str):
+    path = demonstrate(tmp_path / "l.db")
+    said = refused("serve", "--db", path, "--port", "0", "--host", host, code=2)
+    assert "this machine" in said or "Nothing can listen" in said
+
+
+@pytest.mark.parametrize(
+    "token", ["short", "x" * 15, "\N{SNOWMAN}" * 20, "two\nlines of a token that is long"]
+)
+def test_a_token_that_is_guessed_or_cannot_be_sent_is_refused(tmp_path: Path, token: str):
+    path = demonstrate(tmp_path / "l.db")
+    said = refused("serve", "--db", path, code=2, env={"FOOTPRINT_TOKEN": token})
+    assert "A token has at least 16 printable ASCII characters" in said
+    assert token not in said
+    (tmp_path / "token").write_text(token, encoding="utf-8")
+    refused("serve", "--db", path, "--token-file", str(tmp_path / "token"), code=2)
+    (tmp_path / "empty").touch()
+    refused("serve", "--db", path, "--token-file", str(tmp_path / "empty"), code=2)
+
+
+def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path):
+    path = demonstrate(tmp_path / "l.db")
+    without = "import sys; sys.modules['datasette_dashboards'] = None\n"
+    program = f"{without}from footprint_observe.cli import main\nmain()"
+    command = [sys.executable, "-c", program, "serve", "--db", path]
+    found = subprocess.run(
+        command, capture_output=True, text=True, env=environment(), timeout=SECONDS, check=False
+    )
+    assert found.returncode == 2
+    assert "install footprint-ledger[datasette]" in found.stderr
+    assert (found.stderr.count("\n"), found.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_cleanly_with_a_question_under_way(tmp_path: Path, how: signal.Signals):
+    with serving(Path(demonstrate(tmp_path / "l.db"))) as running:
+        assert running.get("/ledger").status == 200
+        running.process.send_signal(how)
+        out, err = running.process.communicate(timeout=SECONDS)
+    assert (running.process.returncode, out, err) == (0, "", "")
+    assert files(tmp_path) == {"l.db"}
+
+
+def test_it_says_where_it_is(tmp_path: Path):
+    with serving(Path(demonstrate(tmp_path / "l.db"))) as running:
+        assert running.said == [f"l.db is served at http://127.0.0.1:{running.port}/ until Ctrl-C.\n"]
+
+
+def test_it_listens_to_this_machine_alone_unless_told(tmp_path: Path):
+    with serving(Path(demonstrate(tmp_path / "l.db"))) as running:
+        assert running.get("/").status == 200
+        with pytest.raises(ConnectionRefusedError):
+            running.get("/", to="127.0.0.2")
+
+
+def test_nothing_is_fetched_and_nothing_is_kept_at_home(tmp_path: Path):
+    home = tmp_path / "home"
+    home.mkdir()
+    path = demonstrate(tmp_path / "l.db")
+    command = [sys.executable, "-c", _OFFLINE, "serve", "--db", path, "--port", "0"]
+    env = environment(HOME=str(home), XDG_CONFIG_HOME=str(home), XDG_CACHE_HOME=str(home))
+    with subprocess.Popen(
+        command, env=env, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert "is served at" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=SECONDS) == ("", "")
+    assert not files(home)
+
+
+def test_datasette_is_loaded_by_this_command_alone():
+    program = (
+        "import sys, footprint_observe.cli.serve; print('datasette' in sys.modules, 'uvicorn' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program]
+    assert subprocess.check_output(command, text=True) == "False False\n"
+
+
+def test_no_option_takes_the_token_itself():
+    said = footprint("serve", "--help").output
+    assert "--token-file" in said
+    assert "--token " not in said

@@ -1,0 +1,1 @@
+"""Nothing anybody said is in what a recorder exported: swept over every recorder, door and place."""

@@ -1,0 +1,1 @@
+"""Recorders, told real runs."""

@@ -1,0 +1,1 @@
+"""Faults of what recorders ship to: a run stays as it is, every loss is counted, every wait ends."""
