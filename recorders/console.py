@@ -44,6 +44,7 @@ from footprint_core.events import (
     TurnStarted,
 )
 from footprint_observe.recording.handover import Handover
+from footprint_observe.recording.names import Names
 from footprint_observe.recording.opened import Opened
 
 _BATCH = 64
@@ -96,6 +97,7 @@ class Console(Opened):
     def __init__(self, *, file: TextIO | None = None, id: str = "console") -> None:
         self._id = id
         self._rich = _Terminal(file=file, stderr=file is None, highlight=False, soft_wrap=True)
+        self._names = Names()
         self._last: tuple[str, int] | None = None
         self._handover: Handover[Event] = Handover(self._print, id=id, batch=_BATCH, bound=_QUEUE, delay=0.0)
 
@@ -126,8 +128,9 @@ class Console(Opened):
 
     def on_event(self, event: Event, /) -> None:
         """Take one event."""
-        if type(event) not in _SILENT:
-            self._handover.put(event)
+        shown = self._names.shown(event)
+        if type(shown) not in _SILENT:
+            self._handover.put(shown)
 
     def flush(self, timeout: float, /) -> bool:
         """Print what is queued, within `timeout` seconds; False when something is left, or was lost."""

@@ -19,6 +19,7 @@ import msgspec
 from footprint_core.errors import RecorderError
 from footprint_core.events import Event
 from footprint_observe.recording.handover import Handover
+from footprint_observe.recording.names import Names
 from footprint_observe.recording.opened import Opened
 
 if sys.platform != "win32":
@@ -52,6 +53,7 @@ class Jsonl(Opened):
         self._id = id
         self._to = _checked(to)
         self._trouble = ""
+        self._names = Names()
         self._handover: Handover[Event] = Handover(
             self._ship, id=id, batch=_BATCH, bound=_QUEUE, delay=_DELAY_SECONDS
         )
@@ -84,7 +86,7 @@ class Jsonl(Opened):
 
     def on_event(self, event: Event, /) -> None:
         """Take one event."""
-        self._handover.put(event)
+        self._handover.put(self._names.shown(event))
 
     def flush(self, timeout: float, /) -> bool:
         """Write what is queued, within `timeout` seconds; False when something is left, or was lost."""

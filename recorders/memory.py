@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from footprint_core.errors import RecorderError
 from footprint_core.events import Event
+from footprint_observe.recording.names import Names
 
 E = TypeVar("E")
 
@@ -37,6 +38,7 @@ class Memory:
         self._id = id
         self._kept: deque[Event] = deque(maxlen=keep)
         self._dropped = 0
+        self._names = Names()
 
     @property
     def id(self) -> str:
@@ -73,9 +75,10 @@ class Memory:
 
     def on_event(self, event: Event, /) -> None:
         """Keep one event."""
+        shown = self._names.shown(event)
         with _lock:
             self._dropped += len(self._kept) == self._kept.maxlen
-            self._kept.append(event)
+            self._kept.append(shown)
 
     def flush(self, timeout: float, /) -> bool:  # noqa: ARG002 - a recorder's
         """Nothing is ever queued."""

@@ -25,6 +25,8 @@ from footprint_observe.recording.names import error_class
 
 from .otel_values import Attributes, clean, text, whole
 
+_PORT_DIGITS = 5
+
 
 def common(event: AgentConfigured) -> Attributes:
     """What stands on every span of a segment."""
@@ -69,12 +71,14 @@ def agent_ended(event: TurnEnded) -> Attributes:
 
 def model_started(event: ModelCallStarted) -> Attributes:
     """What `chat` says when it starts."""
+    address, port = (None, None) if event.server is None else _host_and_port(event.server)
     return clean(
         {
             n.OPERATION_NAME: n.CHAT,
             n.PROVIDER_NAME: event.provider,
             n.REQUEST_MODEL: event.model,
-            n.SERVER_ADDRESS: event.server,
+            n.SERVER_ADDRESS: address,
+            n.SERVER_PORT: port,
         }
     )
 
@@ -155,3 +159,12 @@ def decision(event: DecisionFiled, rule: Attributes, about: Attributes) -> Attri
     if event.answer == "raised" and event.error_class is not None:
         told[n.ERROR_TYPE] = error_class(event.error_class)
     return told
+
+
+def _host_and_port(server: str) -> tuple[str, int | None]:
+    """The two apart, as the conventions want them; a server without a port is a host."""
+    host, _, port = server.rpartition(":")
+    bare = host.endswith("]") or ":" not in host
+    if host and bare and port.isascii() and port.isdigit() and len(port) <= _PORT_DIGITS:
+        return host.removeprefix("[").removesuffix("]"), int(port)
+    return server, None

@@ -12,7 +12,7 @@ from footprint_observe import semconv as n
 from footprint_observe.recording.names import SegmentNames
 
 from .otel_open import OpenSpan
-from .otel_values import Attributes, named, nanoseconds, text
+from .otel_values import Attributes, named, text
 
 _ITERATION_NOT_TOLD = 0
 # A model can make up names of tools for as long as it is asked.
@@ -93,19 +93,19 @@ class Calls:
     def start(
         self, iteration: int, call_id: str, tool_name: str | None, source: str | None, time: int
     ) -> OpenCall:
-        """Open one, at `time` in microseconds, like every time here."""
-        told: Attributes = {**self._common, n.CALL_ID: text(self._names.call(call_id))}
+        """Open one, at `time` in nanoseconds, like every time here."""
+        told: Attributes = {**self._common, n.CALL_ID: self._names.call(call_id)}
         name = n.EXECUTE_TOOL
         if tool_name is not None:
-            name, told[n.CALL_TOOL] = self._tool(tool_name)
+            name, told[n.CALL_TOOL] = self._tools.get(tool_name) or self._tool(tool_name)
         if source is not None:
             told[n.TOOL_SOURCE] = text(source)
-        span = self._start_span(name, context=self._above, attributes=told, start_time=nanoseconds(time))
+        span = self._start_span(name, context=self._above, attributes=told, start_time=time)
         call = OpenCall(span, self._above)
         if tool_name is None:
             call.named = False
         if (before := self._open.pop((iteration, call_id), None)) is not None:
-            before.end(nanoseconds(time))
+            before.end(time)
         self._open[iteration, call_id] = call
         return call
 
@@ -138,23 +138,25 @@ class Calls:
                 return call
         return self.find(_ITERATION_NOT_TOLD, call_id, None, None, time)
 
-    def close(self, iteration: int, call_id: str) -> None:
-        """Forget one that was answered."""
-        del self._open[iteration, call_id]
+    def close(
+        self, iteration: int, call_id: str, tool_name: str, source: str | None, time: int
+    ) -> OpenCall | None:
+        """Take away one that is answered, found as by `find`."""
+        call = self.find(iteration, call_id, tool_name, source, time)
+        self._open.pop((iteration, call_id), None)
+        return call
 
     def leave(self, time: int, *, paused: bool) -> None:
         """End those that were not answered: of a pause, or of a segment that was interrupted."""
         for call in self._open.values():
             call.leave(paused=paused)
-            call.end(nanoseconds(time))
+            call.end(time)
         self._open.clear()
 
     def _tool(self, tool_name: str) -> tuple[str, str]:
         """The name of a tool's spans, and its own."""
-        known = self._tools.get(tool_name)
-        if known is None:
-            if len(self._tools) >= _MAX_TOOLS:
-                self._tools.clear()
-            shown = self._names.tool(tool_name)
-            known = self._tools[tool_name] = (named(n.EXECUTE_TOOL, shown), text(shown))
-        return known
+        if len(self._tools) >= _MAX_TOOLS:
+            self._tools.clear()
+        shown = self._names.tool(tool_name)
+        made = self._tools[tool_name] = (named(n.EXECUTE_TOOL, shown), text(shown))
+        return made

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from typing import Self, cast
+from typing import Self
 from weakref import WeakSet
 
 from opentelemetry.metrics import MeterProvider, get_meter_provider
@@ -41,9 +41,14 @@ class OtelMetrics(Opened):
             process that has this path, so take the highest of their figures and not the sum.
         id: The watcher's id.
 
+    Attributes:
+        url: Where its page is, when it has one.
+
     Raises:
-        RecorderError: `ledger` is no path.
+        LedgerOpenError: `ledger` is not the path of a file.
     """
+
+    url: str | None = None
 
     def __init__(
         self,
@@ -52,12 +57,10 @@ class OtelMetrics(Opened):
         ledger: str | os.PathLike[str] | None = None,
         id: str = "otel_metrics",
     ) -> None:
-        if not isinstance(cast("object", ledger), str | os.PathLike | None):
-            raise RecorderError("OtelMetrics(ledger=) takes the path of a ledger file; pass that.")
         self._id = id
         self._ledger = ledger
         self._way: Way = Given(get_meter_provider() if meter_provider is None else meter_provider)
-        self._beginning = threading.Lock()
+        self._beginning = threading.RLock()
         self._left = False
         self._begin()
         _live.add(self)
@@ -86,7 +89,8 @@ class OtelMetrics(Opened):
             id: The watcher's id.
 
         Raises:
-            RecorderError: The endpoint is none of these, `interval` is no time, or `ledger` is no path.
+            RecorderError: The endpoint is none of these, or `interval` is no time.
+            LedgerOpenError: `ledger` is not the path of a file.
         """
         from .otel_metrics_push import Push
         from .otlp_endpoint import parsed
@@ -120,11 +124,15 @@ class OtelMetrics(Opened):
             id: The watcher's id.
 
         Raises:
-            RecorderError: A package is not installed, nobody can listen there, or `ledger` is no path.
+            RecorderError: A package is not installed, or nobody can listen there.
+            LedgerOpenError: `ledger` is not the path of a file.
         """
         from .otel_metrics_scrape import Scrape
 
-        return cls._by(Scrape(host=host, port=port, service_name=service_name), ledger, id)
+        scrape = Scrape(host=host, port=port, service_name=service_name)
+        made = cls._by(scrape, ledger, id)
+        made.url = scrape.url
+        return made
 
     @classmethod
     def _by(cls, way: Way, ledger: str | os.PathLike[str] | None, id: str) -> Self:
@@ -202,7 +210,7 @@ class OtelMetrics(Opened):
                 self._left = False
 
     def _leave(self) -> None:
-        self._beginning = threading.Lock()
+        self._beginning = threading.RLock()
         self._left = self._way.leave()
 
 
@@ -211,7 +219,7 @@ _live: WeakSet[OtelMetrics] = WeakSet()
 
 def _leave_all() -> None:
     for metrics in tuple(_live):
-        metrics._leave()  # noqa: SLF001 - nobody else may
+        metrics._leave()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - nobody else may
 
 
 if hasattr(os, "register_at_fork"):

@@ -13,7 +13,12 @@ import uuid
 from weakref import WeakSet
 
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricExporter, MetricExportResult
+from opentelemetry.sdk.metrics.export import (
+    InMemoryMetricReader,
+    MetricExporter,
+    MetricExportResult,
+    MetricsData,
+)
 from opentelemetry.sdk.resources import Resource
 
 from footprint_observe import semconv as n
@@ -54,8 +59,8 @@ class Push:
         self._instance = str(who.attributes[n.SERVICE_INSTANCE])
         # The provider's own exit handler would wait half a minute for a collector that is gone.
         self.provider = MeterProvider([self._reader], resource=who, shutdown_on_exit=False)
-        # Held when it is decided whether there is a push to come.
-        self._deciding = threading.Lock()
+        # Held when it is decided whether there is a push to come. Reentrant: a signal handler may close it.
+        self._deciding = threading.RLock()
         self._begun = self._ending = False
         self._handover: Handover[None] = Handover(
             self._ship,
@@ -104,18 +109,23 @@ class Push:
                 self._handover.put(None)
 
     def leave(self) -> bool:
-        """The connection and the figures are the parent's."""
+        """The connection and the figures are the parent's, who pushes them."""
+        self._deciding = threading.RLock()
+        self._begun = False
         return True
 
     def anew(self) -> Push:
-        """A way of this process, with figures from zero under an id of their own."""
-        return Push(
+        """A way of this process, with figures from zero under an id of their own; closed, if this one is."""
+        made = Push(
             self._collector,
             service_name=self._service_name,
             interval=self._interval,
             id=self._id,
             parent=self._instance,
         )
+        if self._ending:
+            made.end()
+        return made
 
     def flush(self, timeout: float, /) -> bool:
         """Push within `timeout` seconds; False when that failed, or took longer."""
@@ -158,7 +168,7 @@ class Push:
                 data = self._reader.get_metrics_data()
                 if self._exporter is None:
                     self._exporter = metric_exporter(self._collector)
-                if data is not None and self._exporter.export(data) is not MetricExportResult.SUCCESS:
+                if data is not None and not _exported(self._exporter, data):
                     return False
         except Exception as error:  # noqa: BLE001 - whatever an exporter raises, the next push comes
             if not self._failing:
@@ -169,7 +179,11 @@ class Push:
 
     def _give_back(self) -> None:
         if self._exporter is not None:
-            self._exporter.shutdown()
+            self._exporter.shutdown()  # pyright: ignore[reportUnknownMemberType]
+
+
+def _exported(exporter: MetricExporter, data: MetricsData) -> bool:
+    return exporter.export(data) is MetricExportResult.SUCCESS  # pyright: ignore[reportUnknownMemberType]
 
 
 def metric_exporter(collector: Endpoint) -> MetricExporter:

@@ -137,7 +137,7 @@ def _registry(service_name: str | None) -> tuple[CollectorRegistry, MeterProvide
 
 
 def _page(registry: CollectorRegistry) -> WSGIApplication:
-    from prometheus_client import make_wsgi_app
+    from prometheus_client import make_wsgi_app  # pyright: ignore[reportUnknownVariableType]
 
     whole = cast("WSGIApplication", make_wsgi_app(registry))
     one_at_a_time = threading.Lock()

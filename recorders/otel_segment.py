@@ -135,9 +135,9 @@ class Segment:
         kind = {} if decisions == "events" else {**self._common, n.SPAN_KIND: n.GUARDRAIL}
         self._rules = Decisions(event, kind, names)
         self._chats: dict[int, OpenSpan] = {}
-        self._model: tuple[ModelCallStarted, str, Attributes] | None = None
+        self._model: tuple[tuple[str, str, str | None], str, Attributes] | None = None
         self._window: list[tuple[ContextEvicted | BudgetPressure, int]] = []
-        self._last = event.time
+        self._last = nanoseconds(event.time)
         self._error_class: str | None = None
 
     @property
@@ -173,22 +173,22 @@ class Segment:
         with self._lock:
             if self._over:
                 return
-            self._last = event.time
+            time = self._last = nanoseconds(event.time)
             match event:
                 case DecisionFiled():
-                    self._decided(event)
+                    self._decided(event, time)
                 case ToolCallStarted():
                     self._calls.start(
-                        event.iteration, event.tool_call_id, event.tool_name, event.tool_source, event.time
+                        event.iteration, event.tool_call_id, event.tool_name, event.tool_source, time
                     )
                 case ToolCallEnded():
-                    self._end_call(event)
+                    self._end_call(event, time)
                 case ModelCallStarted():
-                    self._start_model(event)
+                    self._start_model(event, time)
                 case ModelCallEnded():
-                    self._end_model(event)
+                    self._end_model(event, time)
                 case TurnEnded():
-                    self._end(event)
+                    self._end(event, time)
                 case ContextEvicted() | BudgetPressure():
                     self._window_told(event)
                 case AgentConfigured():
@@ -206,7 +206,7 @@ class Segment:
                 ):
                     assert_type(event, Silent)
                 case _:
-                    self._note(event)
+                    self._note(event, time)
 
     def abandon(self) -> None:
         """End every open span at the time of the last event: no other will come."""
@@ -214,8 +214,8 @@ class Segment:
             if not self._over:
                 self._close(self._last, paused=False)
 
-    def _decided(self, event: DecisionFiled) -> None:
-        start = began(event.time, event.duration)
+    def _decided(self, event: DecisionFiled, time: int) -> None:
+        start = began(time, event.duration)
         call: OpenCall | None = None
         if event.tool_call_id is not None:
             call = self._calls.find(
@@ -227,82 +227,82 @@ class Segment:
                 call.outcome = event.outcome
         above = self._agent if call is None else call
         if event.redactions:
-            above.note(n.REDACTION, redacted(event), nanoseconds(event.time))
+            above.note(n.REDACTION, redacted(event), time)
         if self._decisions == "notable" and plain(event):
             return
         name, told = self._rules.told(event, call)
         if self._decisions == "events":
-            above.note(n.DECISION, told, nanoseconds(event.time))
+            above.note(n.DECISION, told, time)
             return
-        span = self._start_span(name, context=above.below, attributes=told, start_time=nanoseconds(start))
+        span = self._start_span(name, context=above.below, attributes=told, start_time=start)
         if n.ERROR_TYPE in told:
             span.set_status(ERROR)
-        span.end(nanoseconds(event.time))
+        span.end(time)
 
-    def _end_call(self, event: ToolCallEnded) -> None:
-        time = nanoseconds(event.time)
-        call = self._calls.find(event.iteration, event.tool_call_id, event.tool_name, event.tool_source, time)
+    def _end_call(self, event: ToolCallEnded, time: int) -> None:
+        call = self._calls.close(
+            event.iteration, event.tool_call_id, event.tool_name, event.tool_source, time
+        )
         if call is None:
             return
-        self._calls.close(event.iteration, event.tool_call_id)
         call.span.set_attributes(attributes.call_ended(event, outcome=call.outcome))
         if event.status == "failed" and event.error_class is not None:
             fail(call.span, event.error_class)
-        call.end(nanoseconds(event.time))
+        call.end(time)
 
-    def _start_model(self, event: ModelCallStarted) -> None:
+    def _start_model(self, event: ModelCallStarted, time: int) -> None:
         # Calls that were taken up before this segment are answered now.
         self._calls.continuing = False
-        time = nanoseconds(event.time)
         if (before := self._chats.pop(event.iteration, None)) is not None:
             before.end(time)
-        known = self._model
-        if known is None or not _same_model(known[0], event):
+        model = (event.provider, event.model, event.server)
+        if self._model is None or self._model[0] != model:
             told = {**self._common, **attributes.model_started(event)}
-            known = self._model = (event, named(n.CHAT, event.model), told)
+            self._model = (model, named(n.CHAT, event.model), told)
+        _, name, told = self._model
         made = self._start_span(
-            known[1],
+            name,
             context=self._within,
             kind=SpanKind.CLIENT,
             # A copy: who makes or samples spans may keep what it is given.
-            attributes=known[2].copy(),
+            attributes=told.copy(),
             start_time=time,
         )
         chat = self._chats[event.iteration] = OpenSpan(made, self._within)
         if self._window:
             self._file_window(chat)
 
-    def _end_model(self, event: ModelCallEnded) -> None:
+    def _end_model(self, event: ModelCallEnded, time: int) -> None:
         if (chat := self._chats.pop(event.iteration, None)) is None:
             return
         if told := attributes.model_ended(event):
             chat.span.set_attributes(told)
         if event.error_class is not None and event.error_class != _CANCELLED:
             fail(chat.span, event.error_class)
-        chat.end(nanoseconds(event.time))
+        chat.end(time)
 
-    def _end(self, event: TurnEnded) -> None:
+    def _end(self, event: TurnEnded, time: int) -> None:
         self._agent.span.set_attributes(attributes.agent_ended(event))
         if event.outcome == "failed" and self._error_class is not None:
             fail(self._agent.span, self._error_class)
-        self._close(event.time, paused=event.outcome == "paused")
+        self._close(time, paused=event.outcome == "paused")
 
     def _close(self, time: int, *, paused: bool) -> None:
         self._over = True
         for chat in self._chats.values():
-            chat.end(nanoseconds(time))
+            chat.end(time)
         self._chats.clear()
         # Every call that is taken up is answered in its segment, unless a person is waited for.
         self._calls.leave(time, paused=paused)
         self._file_window(self._agent)
         self._agent.span.set_attributes(attributes.agent_counted(self._rules.counts))
-        self._agent.end(nanoseconds(time))
+        self._agent.end(time)
 
-    def _note(self, event: Noted) -> None:
+    def _note(self, event: Noted, time: int) -> None:
         """Put an event that is a point in time on the span it is about."""
         match event:
             case PermissionAnswered() | PermissionHalted():
-                found = self._calls.find(event.iteration, event.tool_call_id, event.target, None, event.time)
+                found = self._calls.find(event.iteration, event.tool_call_id, event.target, None, time)
             case ArgsInvalid() | CheckInRequested() | CheckInDecided() | PauseRequested():
                 found = self._calls.find(
                     event.iteration, event.tool_call_id, event.tool_name, None, event.time
@@ -310,9 +310,9 @@ class Segment:
                 if found is not None and isinstance(event, PauseRequested):
                     found.asked_by = event.middleware
             case PauseResumed():
-                found = self._calls.resume(event.tool_call_id, event.tool_name, event.time)
+                found = self._calls.resume(event.tool_call_id, event.tool_name, time)
             case CredentialRequested() | CredentialAcquired() | CredentialFailed():
-                found = self._calls.of_id(event.tool_call_id, event.time)
+                found = self._calls.of_id(event.tool_call_id, time)
             case FatalError():
                 self._error_class = event.error_class
                 found = None
@@ -321,7 +321,7 @@ class Segment:
             case _:
                 assert_never(event)
         above = self._agent if found is None else found
-        above.note(event.type, noted(event), nanoseconds(event.time), last=isinstance(event, FatalError))
+        above.note(event.type, noted(event), time, last=isinstance(event, FatalError))
 
     def _window_told(self, event: ContextEvicted | BudgetPressure) -> None:
         """Keep it for the model call it makes room for; messages that left together are one."""
@@ -336,10 +336,6 @@ class Segment:
         for event, messages in self._window:
             span.note(event.type, of_window(event, messages), nanoseconds(event.time))
         self._window.clear()
-
-
-def _same_model(one: ModelCallStarted, other: ModelCallStarted) -> bool:
-    return one.model == other.model and one.provider == other.provider and one.server == other.server
 
 
 def _origin(given: TraceRef | None) -> SpanContext | None:

@@ -56,10 +56,10 @@ def nanoseconds(microseconds: int) -> int:
 
 
 def began(ended: int, duration: float | None) -> int:
-    """When something began, microseconds: its end less how long it took, seconds."""
-    if duration is None or not 0.0 <= duration * 1_000_000 <= ended:
+    """When something began, nanoseconds: its end less how long it took, seconds."""
+    if duration is None or not 0.0 <= duration * 1e9 <= ended:
         return ended
-    return ended - round(duration * 1_000_000)
+    return ended - round(duration * 1e6) * 1000
 
 
 def clean(facts: Mapping[str, Fact]) -> Attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from opentelemetry.sdk.resources import Resource
 
@@ -38,7 +39,12 @@ class Endpoint:
     port: int
 
     def anybody_there(self) -> bool:
-        """Whether a connection can be made now; it may wait for half a second, or for a name server."""
+        """Whether a connection can be made now; it may wait for half a second, or for a name server.
+
+        Behind a proxy it cannot be known, and somebody is taken to be there.
+        """
+        if getproxies().get("https" if self.secure else "http") and not proxy_bypass(self.host):
+            return True
         try:
             with socket.create_connection((self.host, self.port), _PROBE_SECONDS):
                 return True

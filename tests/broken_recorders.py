@@ -75,9 +75,10 @@ class OtherId(Good):
 
 
 class NoFlush(Good):
-    @property
-    def flush(self) -> Any:
-        raise AttributeError
+    def __getattribute__(self, name: str) -> Any:
+        if name == "flush":
+            raise AttributeError
+        return super().__getattribute__(name)
 
 
 class Picky(Good):

@@ -23,6 +23,9 @@ from seeded import seed
 yaml: Any = pytest.importorskip("yaml", reason="needs the extra datasette")
 
 SECONDS = 60
+LONG = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+"""A question without an end."""
+
 _ADDRESS = re.compile(r"http://(\[[^]]+\]|[^:/]+):(\d+)")
 
 FOLDER = dashboards() / "datasette"
@@ -63,7 +66,7 @@ class Served:
         to: str = "127.0.0.1",
         method: str = "GET",
         body: bytes | None = None,
-        **query: str,
+        query: Mapping[str, str] | None = None,
     ) -> Answer:
         """Ask; a header that is None is not sent."""
         sent: dict[str, str | None] = {"Host": f"127.0.0.1:{self.port}", **(headers or {})}
@@ -82,13 +85,20 @@ class Served:
 
     def rows(self, path: str, **query: str) -> list[dict[str, Any]]:
         """The rows of a query."""
-        answer = self.get(f"{path}.json", **query, _shape="array")
+        answer = self.get(f"{path}.json", query={**query, "_shape": "array"})
         assert answer.status == 200, answer.body
         return list(answer.json)
 
+    def opened(self) -> list[Path]:
+        """The files the process has open, of those that are on a disk."""
+        links = [
+            link.readlink() for link in Path(f"/proc/{self.process.pid}/fd").iterdir() if link.is_symlink()
+        ]
+        return [file for file in links if file.is_file()]
+
     def sql(self, question: str, **more: str) -> Answer:
         """What a question in SQL comes to, as JSON."""
-        return self.get("/ledger.json", sql=question, _shape="array", **more)
+        return self.get("/ledger.json", query={"sql": question, "_shape": "array", **more})
 
 
 def files(folder: Path) -> set[str]:

@@ -1,169 +1,137 @@
-"""What named queries and panels have to say of a ledger file, counted from its rows without its views."""
+"""What the panels that ask Prometheus must come to, counted from the base tables of a ledger file."""
 
 from __future__ import annotations
 
-import json
+import math
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
-from contextlib import closing
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-Row: TypeAlias = dict[str, Any]
-Rows: TypeAlias = list[tuple[Any, ...]]
+Labels = tuple[tuple[str, str], ...]
+Vector = dict[Labels, float]
+
+AGENT = "gen_ai_agent_name"
+ANSWER = "footprint_pause_answer"
+MODEL = "gen_ai_request_model"
+MOMENT = "footprint_moment"
+OUTCOME = "footprint_outcome"
+RULE = "footprint_middleware"
+RUN_OUTCOME = "footprint_run_outcome"
+STATUS = "footprint_tool_status"
+STRATEGY = "footprint_redaction_strategy"
+TOKEN = "gen_ai_token_type"
+TOOL = "gen_ai_tool_name"
+
+_AGENTS = """
+with runs_of as (
+  select run_id, extra ->> '$.agent_name' as agent, extra ->> '$.model' as model
+  from facts where kind = 'run.configured' group by run_id
+)
+"""
+
+Bounds = Callable[[str], Sequence[float]]
+"""The upper bounds of the buckets of a histogram."""
+
+
+def by(label: str, counts: Iterable[tuple[Any, Any]]) -> Vector:
+    """A vector by one label."""
+    added: Counter[str] = Counter()
+    for word, count in counts:
+        added[word] += count
+    return {((label, word),): float(count) for word, count in added.items()}
+
+
+def alone(value: float) -> Vector:
+    """A vector of one series without labels."""
+    return {(): float(value)}
+
+
+def quantile(q: float, values: Sequence[float], bounds: Sequence[float]) -> float:
+    """A quantile as a histogram with these bounds has it: straight lines within a bucket."""
+    counts = [sum(value <= bound for value in values) for bound in bounds]
+    rank = q * len(values)
+    place = next((n for n, count in enumerate(counts) if count >= rank), None)
+    if place is None:
+        return bounds[-1]
+    low, below = (bounds[place - 1], counts[place - 1]) if place else (0.0, 0)
+    return low + (bounds[place] - low) * (rank - below) / (counts[place] - below)
 
 
 class Counted:
-    """The rows of the table `facts`, each with its other fields and its values."""
+    """A file, counted.
 
-    def __init__(self, path: Path) -> None:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-            connection.row_factory = sqlite3.Row
-            self.facts: list[Row] = [
-                dict(row) for row in connection.execute("SELECT * FROM facts ORDER BY id")
-            ]
-            values: dict[int, Row] = defaultdict(dict)
-            for row in connection.execute("SELECT fact_id, field, json FROM vals"):
-                values[row["fact_id"]][row["field"]] = json.loads(row["json"])
-        self.runs: dict[str, list[Row]] = {}
-        for fact in self.facts:
-            fact["extra"] = json.loads(fact["extra"] or "{}")
-            fact["values"] = values[fact["id"]]
-            fact["day"] = datetime.fromtimestamp(fact["recorded_us"] / 1e6, UTC).date().isoformat()
-            self.runs.setdefault(fact["run_id"], []).append(fact)
-        self.newest_first = self.facts[::-1]
+    Args:
+        file: The file.
+        bounds: What tells the buckets of a histogram.
+    """
 
-    def of(self, *kinds: str) -> list[Row]:
-        """The facts of some kinds, the newest first."""
-        return [fact for fact in self.newest_first if fact["kind"] in kinds]
+    def __init__(self, file: sqlite3.Connection, bounds: Bounds) -> None:
+        self._file = file
+        self._bounds = bounds
 
-    def decisions(self, outcome: str | None = None) -> list[Row]:
-        """Decisions that counted, the newest first."""
-        found = (fact for fact in self.of("decision") if not fact["shadow"])
-        return [fact for fact in found if outcome in {None, fact["outcome"]}]
+    def rows(self, text: str) -> list[tuple[Any, ...]]:
+        """The rows of a query that may use `runs_of`."""
+        return self._file.execute(_AGENTS + text).fetchall()
 
-    def denials(self) -> Rows:
-        return [
-            (f["middleware"], f["tool_name"], f["values"]["why"], f["run_id"]) for f in self.decisions("deny")
-        ]
+    def decisions(self, label: str, column: str, where: str = "1") -> Vector:
+        """Decisions that counted, by a column."""
+        return by(
+            label,
+            self.rows(
+                f"""select {column}, count(*) from facts join runs_of using (run_id)
+                where kind = 'decision' and not shadow and {where} group by 1"""
+            ),
+        )
 
-    def by_day_and_rule(self) -> Rows:
-        return _counts((f["day"], f["middleware"], f["outcome"]) for f in self.decisions())
+    def decided(self, where: str = "1") -> float:
+        """How many of them."""
+        return sum(self.decisions("", "moment", where).values())
 
-    def by_people(self) -> Rows:
-        decided = [f for f in self.newest_first if "decided_by" in f["values"]]
-        words = {True: "allow", False: "deny"}
-        return [
-            (
-                f["values"]["decided_by"],
-                f["outcome"] or words[f["extra"]["approved"]],
-                f["tool_name"],
-                f["run_id"],
-            )
-            for f in decided
-        ]
+    def broken(self) -> Vector:
+        """Answers that were none, by rule."""
+        return by(
+            RULE,
+            self.rows(
+                """select middleware, count(*) from facts
+                where kind = 'decision' and answer in ('raised', 'timed-out', 'malformed') group by 1"""
+            ),
+        )
 
-    def changes(self) -> Rows:
-        changed = [f for f in self.of("decision") if f["changed"]]
-        return [(f["middleware"], f["values"]["before"], f["values"]["after"]) for f in changed]
+    def segments(self, column: str, where: str = "1") -> list[tuple[Any, ...]]:
+        """The ends watchers are told of: one a segment. A paused one that is given up has ended before."""
+        return self.rows(
+            f"""select {column} from facts as e join runs_of using (run_id)
+            where e.kind = 'segment.ended' and {where} and not exists (
+              select 1 from facts as b where b.run_id = e.run_id and b.segment = e.segment
+                and b.kind = 'segment.ended' and b.position < e.position
+            )"""
+        )
 
-    def questions(self) -> list[tuple[Row, str]]:
-        """Every question, the oldest first, and what became of it."""
-        ends = {f["pause_id"]: f["answer"] or "closed" for f in self.of("pause.answered", "pause.closed")}
-        given_up = {f["run_id"]: f["position"] for f in self.of("run.abandoned")}
-        return [
-            (f, ends.get(f["pause_id"], "closed" if given_up.get(f["run_id"], 0) > f["position"] else "open"))
-            for f in self.of("pause.opened")[::-1]
-        ]
+    def calls(self) -> Counter[str]:
+        """Calls by how they ended, and how often one paused."""
+        found = self.rows("select status, count(*) from facts where kind = 'call.answered' group by 1")
+        paused = self.rows("select 'paused', count(*) from facts where kind = 'pause.opened'")
+        return Counter(dict([*found, *paused]))
 
-    def open_questions(self) -> Rows:
-        return [
-            (f["extra"]["pause_kind"], f["tool_name"], f["run_id"])
-            for f, became in self.questions()
-            if became == "open"
-        ]
+    def tokens(self) -> Vector:
+        """Tokens by model and kind."""
+        found: Vector = {}
+        for kind in ("input", "output"):
+            for model, count in self.rows(
+                f"""select model, sum(extra ->> '$.usage.{kind}') from facts join runs_of using (run_id)
+                where kind = 'model.replied' group by 1"""
+            ):
+                found[((MODEL, model), (TOKEN, kind))] = count
+        return found
 
-    def answers(self) -> Rows:
-        return _counts((f["extra"]["pause_kind"], became) for f, became in self.questions())
-
-    def in_doubt(self) -> Rows:
-        calls: dict[tuple[Any, ...], dict[str, Row]] = defaultdict(dict)
-        for fact in self.facts:
-            if fact["tool_call_id"] is not None:
-                key = fact["run_id"], fact["iteration"], fact["tool_call_id"]
-                calls[key][fact["kind"]] = fact
-        return [key[::2] for key, about in list(calls.items())[::-1] if _may_have_run(about)]
-
-    def endless(self) -> Rows:
-        return [
-            (run_id, run[-1]["kind"])
-            for run_id, run in list(self.runs.items())[::-1]
-            if run[-1]["kind"] not in {"segment.ended", "run.abandoned"}
-        ]
-
-    def ends(self) -> Rows:
-        """Of every run, the newest first: day, agent, outcome, input and output tokens."""
-        return [_end(run) for run in list(self.runs.values())[::-1]]
-
-    def tokens(self) -> Rows:
-        sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
-        for day, agent, _, put, got in self.ends():
-            for place, n in enumerate((1, put or 0, got or 0)):
-                sums[day, agent][place] += n
-        return sorted((*key, *n) for key, n in sums.items())
-
-    def rule_times(self) -> Rows:
-        times: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for f in self.of("decision"):
-            if f["duration_us"] is not None and f["answer"] != "person":
-                times[f["middleware"], f["moment"]].append(f["duration_us"])
-        return sorted((*rule, len(took), max(took) / 1000) for rule, took in times.items())
-
-    def statuses(self) -> Rows:
-        return _counts((f["tool_name"], f["status"]) for f in self.of("call.answered"))
-
-    def redactions(self) -> Rows:
-        return _counts((how, f["kind"]) for f in self.facts for _, how in json.loads(f["redacted"] or "[]"))
-
-
-def _counts(things: Iterable[tuple[Any, ...]]) -> Rows:
-    return sorted(((*thing, n) for thing, n in Counter(things).items()), key=repr)
-
-
-def _may_have_run(about: dict[str, Row]) -> bool:
-    if "tool.intended" not in about:
-        return False
-    finished, answered = about.get("tool.finished"), about.get("call.answered")
-    if answered is not None:
-        return finished is None and answered["status"] == "blocked"
-    was_cancelled = finished is not None and bool(finished["extra"].get("cancelled"))
-    return "tool.paused" not in about and (finished is None or was_cancelled)
-
-
-def _end(run: list[Row]) -> tuple[Any, ...]:
-    ended = [fact for fact in run if fact["kind"] == "segment.ended"]
-    is_over = bool(ended) and ended[-1]["segment"] == run[-1]["segment"]
-    tokens = ended[-1]["extra"] if ended else {}
-    outcome = ended[-1]["outcome"] if is_over else "open"
-    return (
-        run[0]["day"],
-        run[0]["extra"]["agent_name"],
-        outcome,
-        tokens.get("input_tokens"),
-        tokens.get("output_tokens"),
-    )
-
-
-def shown(rows: Iterable[Row], *columns: str | Callable[[Row], Any]) -> Rows:
-    """Some columns of the rows of a page; a function makes one of the row."""
-    return [tuple(row[one] if isinstance(one, str) else one(row) for one in columns) for row in rows]
-
-
-def added(rows: Iterable[Row], *columns: str) -> Rows:
-    """The sum of the last column by the others, sorted."""
-    sums: Counter[tuple[Any, ...]] = Counter()
-    for row in rows:
-        sums[tuple(row[name] for name in columns[:-1])] += row[columns[-1]]
-    return sorted(((*key, n) for key, n in sums.items()), key=repr)
+    def quantiles(self, q: float, metric: str, label: str, values: Iterable[tuple[Any, ...]]) -> Vector:
+        """A quantile of a histogram, by a label."""
+        sorted_by: dict[str, list[float]] = defaultdict(list)
+        for word, value in values:
+            sorted_by[word].append(value)
+        bounds = self._bounds(metric)
+        assert math.isfinite(bounds[-1])
+        return {
+            ((label, word),) if label else (): quantile(q, found, bounds) for word, found in sorted_by.items()
+        }

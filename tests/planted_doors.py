@@ -6,7 +6,6 @@ import asyncio
 import json
 import tempfile
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -81,14 +80,18 @@ async def backtested(world: World) -> None:
     messages = [
         {"role": "system", "content": said("system prompt")},
         {"role": "user", "content": said("message")},
-        {"role": "assistant", "content": said("thought"), "tool_calls": [{"id": "call_1", "function": asked}]},
+        {
+            "role": "assistant",
+            "content": said("thought"),
+            "tool_calls": [{"id": "call_1", "function": asked}],
+        },
         {"role": "tool", "tool_call_id": "call_1", "name": "pay", "content": said("result")},
         {"role": "assistant", "content": said("answer")},
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "recorded.jsonl")
-        path.write_text(json.dumps({"id": "recorded-1", "messages": messages}))
-        recorded = read_transcripts(path)
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        json.dump({"id": "recorded-1", "messages": messages}, file)
+        file.flush()
+        recorded = read_transcripts(file.name)
     for hook in (asks, refuses, raises, malformed):
         rules: Any = {"before_tool": [before_tool("b")(hook)], "after_tool": [after_tool("a")(raises)]}
         await run_backtest(recorded, rules, ledger=world.ledger, watch=world.watchers)
@@ -130,8 +133,10 @@ async def unusual_values(world: World) -> None:
     ]
     everything = (reads_file, gives_anything)
     for together in (False, True):
-        await world.builder([reply(calls=batch), ANSWER], *everything, parallel_tools=together).build().run(
-            said("message"), identity=WHO
+        await (
+            world.builder([reply(calls=batch), ANSWER], *everything, parallel_tools=together)
+            .build()
+            .run(said("message"), identity=WHO)
         )
     refusing = world.builder([reply(calls=batch), ANSWER], *everything)
     await refusing.act(**act(before_tool=[before_tool("r")(_warns)])).build().run(said("message"))

@@ -53,6 +53,7 @@ class Story(msgspec.Struct, frozen=True):
         answers: How its questions are answered; what is left open has no answer.
         says: The message.
         text: The answer; None for a model that is down by then.
+        hurried: Whether no rule is waited for; elsewhere a slow machine must make no rule late.
         dies: Whether its process dies when the first tool is about to run.
         then: What becomes of a run that has no end.
     """
@@ -62,6 +63,7 @@ class Story(msgspec.Struct, frozen=True):
     answers: tuple[Literal["approved", "declined", "value", "late"], ...] = ()
     says: str = "Please help me with my order."
     text: str | None = "Done."
+    hurried: bool = False
     dies: bool = False
     then: Literal["recovered", "given up"] | None = None
 
@@ -102,7 +104,7 @@ STORIES: tuple[Story, ...] = (
     Story("support", (_calls("search_articles", limit="many"), _calls("search_everything"), _SEARCH)),
     Story("refunds", (_looks(), _calls("wire_money", order=41, amount=9))),
     Story("travel", (_FLIGHTS, _FLIGHTS, _FLIGHTS, _FLIGHTS)),
-    Story("refunds", (_looks(17), _refunds(700))),
+    Story("refunds", (_looks(17), _refunds(700)), hurried=True),
     Story("support", (_calls("delete_account", order=41),)),
     Story("refunds", (_looks(), _calls("charge_back", order=41)), ("approved",)),
     Story("support", (_SEARCH,), text=None),
@@ -151,7 +153,9 @@ class _Seed:
         self._step_us = int(days * _DAY * 1_000_000 / runs)
         self._clock = Clock(int(until * 1_000_000) - self._step_us * runs)
         self._ledger = SqliteLedger(path, redact=POLICY, durability="process", keys=KEYS)
-        self._specs = {name: one.watch(*watchers).spec() for name, one in builders(self._clock).items()}
+        patient, hurried = builders(self._clock), builders(self._clock, patience=0.01)
+        self._specs = {name: one.watch(*watchers).spec() for name, one in patient.items()}
+        self._hurried = {name: one.watch(*watchers).spec() for name, one in hurried.items()}
 
     async def play(self) -> None:
         began = self._clock.now_us
@@ -181,7 +185,8 @@ class _Seed:
                 await other.abandon(run_id, by="dana@ops", reason="nobody waits for it any more")
 
     def _agent(self, story: Story, number: int, process: _Process, *, replied: int = 0) -> Agent:
-        spec, ledger = self._specs[story.agent], cast("Ledger", process)
+        specs = self._hurried if story.hurried else self._specs
+        spec, ledger = specs[story.agent], cast("Ledger", process)
         replies = _replies(story, number)[replied:]
         model = Model(replies, self._clock, streaming=story.agent == "support")
         bus = Bus([cast("Watcher", _Heard(one, process)) for one in self._watchers])
@@ -230,26 +235,22 @@ class _Process:
         self._number = number
         self.dies = dies
         self.dead = False
+        self._acting = False
 
     def append_inline(self, batch: Batch, /) -> Receipt | None:
-        receipt = self._ledger.append_inline(self._living(batch))
-        if receipt is not None:
-            self._go_on(batch)
-        return receipt
+        return self._ledger.append_inline(self._living(batch))
 
     async def append(self, batch: Batch, /) -> Receipt:
-        receipt = await self._ledger.append(self._living(batch))
-        self._go_on(batch)
-        return receipt
+        return await self._ledger.append(self._living(batch))
 
     def _living(self, batch: Batch) -> Batch:
+        # As a kill while the tool ran: what came before it was told, and nothing is told of its end.
+        acts = any(isinstance(entry.fact, ToolIntended) for entry in batch.entries)
+        self.dead = self.dies and self._acting and not acts
         if self.dead:
             raise LedgerWriteError("The process is dead; start another one.")
+        self._acting = acts
         return msgspec.structs.replace(batch, entries=tuple(map(self._tried, batch.entries)))
-
-    def _go_on(self, batch: Batch) -> None:
-        # As a kill between the intent and the first line of the tool.
-        self.dead = self.dies and any(isinstance(entry.fact, ToolIntended) for entry in batch.entries)
 
     def _tried(self, entry: Entry) -> Entry:
         fact = entry.fact

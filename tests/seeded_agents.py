@@ -143,11 +143,14 @@ def fraud_score(asked: ToolCallContext) -> Any:
     return allow()
 
 
-@before_tool("credit-check", timeout=0.002)
-async def credit_check(asked: ToolCallContext) -> Any:
-    if asked.args.get("order") == 17:
-        await asyncio.Event().wait()
-    return allow()
+def credit_check(patience: float) -> Any:
+    @before_tool("credit-check", version="1", timeout=patience)
+    async def checks(asked: ToolCallContext) -> Any:
+        if asked.args.get("order") == 17:
+            await asyncio.Event().wait()
+        return allow()
+
+    return checks
 
 
 @before_tool("half-written")
@@ -266,8 +269,13 @@ def _travel_tools(clock: Clock) -> list[Any]:
     return [msgspec.structs.replace(find_flights, source="airline"), pick_seat, book_flight]
 
 
-def builders(clock: Clock) -> dict[str, AgentBuilder]:
-    """The agents by name, described but for their ledger and their watchers."""
+def builders(clock: Clock, *, patience: float = 60) -> dict[str, AgentBuilder]:
+    """The agents by name, described but for their ledger and their watchers.
+
+    Args:
+        clock: What time they go by.
+        patience: How long the rule of the 17th order, which never answers, is waited for.
+    """
 
     def described(name: str, model: str, *tools: Any, **options: Any) -> AgentBuilder:
         nobody = Model([], clock, streaming=name == "support")
@@ -280,7 +288,7 @@ def builders(clock: Clock) -> dict[str, AgentBuilder]:
     return {
         "refunds": refunds.act(
             input=[mask_cards, no_abuse],
-            before_tool=[refund_ceiling, fraud_score, credit_check, half_written, four_eyes],
+            before_tool=[refund_ceiling, fraud_score, credit_check(patience), half_written, four_eyes],
             after_tool=[strip_customer],
             window=sliding_window(keep_recent_turns=3),
             output=[no_promises],

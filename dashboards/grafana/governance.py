@@ -229,7 +229,7 @@ def _losses() -> list[Panel]:
 
 
 def _jaeger() -> Panel:
-    text = "The newest traces with a decision that refused; open one for the tree of its run."
+    text = "The newest traces with a decision that refused, those of rules in shadow included."
     return rows(
         About(title="Traces with a denial", text=text, unit="short", source=JAEGER, width=24, height=10),
         JaegerSearch(tags={semconv.OUTCOME: "deny"}),
@@ -237,7 +237,9 @@ def _jaeger() -> Panel:
 
 
 def _tempo() -> Panel:
-    text = "The spans of decisions that refused, with the rule and the tool, and of the runs they are in."
+    text = (
+        "The spans of decisions that refused, those of rules in shadow included, with the rule and the tool."
+    )
     shown = ", ".join(f"span.{name}" for name in (semconv.MIDDLEWARE, semconv.TOOL_NAME, semconv.RUN_ID))
     return rows(
         About(title="Denied decisions", text=text, unit="short", source=TEMPO, width=24, height=10),

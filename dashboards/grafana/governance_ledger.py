@@ -53,7 +53,7 @@ _ASKED_BY = Column(name="asked_by", title="asked by")
 def denials() -> Panel:
     """The newest refusals."""
     text = (
-        "The newest rows that refused something: which rule, what it was about, and the reason that was read; "
+        "The newest rows that refused something: which rule, what it was about, the reason that was read; "
         "a click on the run shows all of it, a click on the trace its spans. Read from the ledger."
     )
     return rows(

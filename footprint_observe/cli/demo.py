@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
 
@@ -66,7 +66,14 @@ def demo(*, path: str, approve: bool, decline: bool, otlp: str | None) -> None:
     out.print(Panel(short(outcome.text, 1000), title="the customer reads", title_align="left"))
     _say_what_next(out, path, outcome.run_id)
     if otlp is not None:
-        _say_what_was_sent(out, otlp, service, outcome.run_id, watchers)
+        notices = notices_of(watchers)
+        if not notices and not all(row["trace_id"] for row in rows):
+            # A row names the trace of its segment, unless a sampler leaves that out.
+            notices = ["Not all of this run was sent; OTEL_TRACES_SAMPLER says how much is."]
+        if notices:
+            out.print(*(short(notice, 200) for notice in notices), sep="\n")
+        else:
+            _say_where_to_look(out, otlp, service, outcome.run_id)
 
 
 def _spans_to(otlp: str, service: str) -> Watcher:
@@ -116,13 +123,7 @@ def _say_what_next(out: Console, path: str, run_id: str) -> None:
         out.print(f'  sqlite3 -box {short(path, 200)} "{query}"', soft_wrap=True)
 
 
-def _say_what_was_sent(
-    out: Console, otlp: str, service: str, run_id: str, watchers: Sequence[Watcher]
-) -> None:
-    if notices := notices_of(watchers):
-        for notice in notices:
-            out.print(short(notice, 200))
-        return
+def _say_where_to_look(out: Console, otlp: str, service: str, run_id: str) -> None:
     parts = urlsplit(otlp)
     # Without the password that may stand before the host.
     address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

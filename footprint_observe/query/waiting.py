@@ -6,10 +6,10 @@ import json
 import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from footprint_observe.query.database import last_id, query, reading
 from footprint_observe.store import forked
+from footprint_observe.store.connect import resolve
 
 # The index of pauses alone says which were neither answered nor closed.
 _ALL = """
@@ -33,6 +33,10 @@ where v.open
 """
 
 
+# Whoever collects, or forks, waits for it.
+_PATIENCE_SECONDS = 0.25
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
     """The questions that wait.
@@ -54,10 +58,16 @@ class Waiting:
 
     Args:
         path: The ledger file, which need not be there yet.
+
+    Attributes:
+        path: Where it is.
+
+    Raises:
+        LedgerOpenError: The path is not that of a file.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = resolve(path)
         self._forget()
 
     def _forget(self) -> None:
@@ -82,7 +92,7 @@ class Waiting:
 
     def _look(self, now: int) -> list[int]:
         """Since when each question waits."""
-        with reading(self.path) as db:
+        with reading(self.path, patience=_PATIENCE_SECONDS) as db:
             found = self.path.stat()
             newest = last_id(db)
             if self._file != (found.st_dev, found.st_ino) or newest < self._last:

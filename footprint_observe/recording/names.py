@@ -7,7 +7,7 @@ few marks is in them, and a key or a password is made of just these. What is shi
 from __future__ import annotations
 
 import re
-import threading
+from contextlib import suppress
 from typing import Final, cast, get_args
 
 import msgspec
@@ -99,7 +99,6 @@ class Names:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._open: dict[tuple[str, int], SegmentNames] = {}
 
     def shown(self, event: Event, /) -> Event:
@@ -114,11 +113,12 @@ class Names:
         return (self._open.get(key) or SegmentNames(())).shown(event)
 
     def _begin(self, key: tuple[str, int], event: AgentConfigured) -> None:
-        with self._lock:
-            if len(self._open) >= _MAX_OPEN:
-                # A run whose end is never told must not be kept for ever.
+        # Without a lock, which a process that is forked in between could never release.
+        self._open[key] = SegmentNames(event.tools)
+        if len(self._open) > _MAX_OPEN:
+            # A run whose end is never told must not be kept for ever. Who comes second here finds it gone.
+            with suppress(KeyError, RuntimeError):
                 del self._open[next(iter(self._open))]
-            self._open[key] = SegmentNames(event.tools)
 
 
 def error_class(name: str, /) -> str:

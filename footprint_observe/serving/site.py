@@ -40,7 +40,6 @@ _SETTINGS: dict[str, object] = {
     # A facet groups all rows of a table.
     "allow_facet": False,
     "default_cache_ttl": 0,
-    "facet_time_limit_ms": 1,
     "max_returned_rows": MAX_ROWS,
     "suggest_facets": False,
     "truncate_cells_html": 400,

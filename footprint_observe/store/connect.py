@@ -20,6 +20,7 @@ Durability: TypeAlias = Literal["power", "process"]
 
 _SYNCHRONOUS: dict[Durability, str] = {"power": "FULL", "process": "NORMAL"}
 _RETRY_SECONDS = 0.02
+_READER_SECONDS = 5.0
 # Reads the file as it lies there: no lock, no log, not one byte or file written.
 _AS_IT_LIES = "mode=ro&immutable=1"
 # An empty ledger, the two files beside it, and a little to append; and only what stands beside it.
@@ -90,8 +91,8 @@ def open_writer(
     return connection
 
 
-def open_reader(path: Path) -> sqlite3.Connection:
-    """A connection that can only read.
+def open_reader(path: Path, *, patience: float = _READER_SECONDS) -> sqlite3.Connection:
+    """A connection that can only read, and waits `patience` seconds for one who has locked the file.
 
     Raises:
         LedgerOpenError: There is no such file, or it is no ledger this release reads.
@@ -107,11 +108,11 @@ def open_reader(path: Path) -> sqlite3.Connection:
     # Even reading leaves files beside another program's database, when it uses a log.
     _probe(path)
     try:
-        connection = _reader(path, "mode=ro")
+        connection = _reader(path, "mode=ro", patience)
     except sqlite3.Error as error:
         if not _needs_a_writable_folder(error):
             raise _unusable(path, error) from None
-        connection = _reader_beside_nothing(path)
+        connection = _reader_beside_nothing(path, patience)
     if connection is None:
         raise LedgerOpenError(f"{path} is an empty database and no ledger; check the path.")
     return connection
@@ -128,12 +129,12 @@ def is_whole(path: Path) -> bool:
     return connection is not None
 
 
-def _reader(path: Path, how: str) -> sqlite3.Connection | None:
+def _reader(path: Path, how: str, patience: float = _READER_SECONDS) -> sqlite3.Connection | None:
     """A connection that can only read; None when the file is an empty database."""
     connection = sqlite3.connect(
         f"{path.as_uri()}?{how}",
         uri=True,
-        timeout=5.0,
+        timeout=patience,
         isolation_level=None,
         check_same_thread=False,
         factory=forked.Reader,
@@ -159,7 +160,7 @@ def _needs_a_writable_folder(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 
 
-def _reader_beside_nothing(path: Path) -> sqlite3.Connection | None:
+def _reader_beside_nothing(path: Path, patience: float) -> sqlite3.Connection | None:
     # To read, SQLite makes a file beside the ledger. Where it cannot, the file alone is read: all of it is
     # there while there is no log.
     if _journal_bytes(path):
@@ -172,7 +173,7 @@ def _reader_beside_nothing(path: Path) -> sqlite3.Connection | None:
             "as a user who may do that, or copy both files to another folder."
         )
     try:
-        return _reader(path, _AS_IT_LIES)
+        return _reader(path, _AS_IT_LIES, patience)
     except sqlite3.Error as error:
         raise _unusable(path, error) from None
 

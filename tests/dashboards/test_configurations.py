@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from dashboard_queries import DASHBOARDS, loaded
+from footprint_observe import semconv
 from footprint_observe.shipped import dashboards
 
 yaml: Any = pytest.importorskip("yaml", reason="PyYAML comes with the extra `datasette`")
@@ -85,6 +87,14 @@ def test_the_way_back_from_a_trace_asks_the_ledger() -> None:
         assert target["queryText"] == target["rawQueryText"]
         # Grafana fills in its environment first: two dollars stand for one.
         assert "$${" + back["config"]["field"] + "}" in target["queryText"]
+
+
+def test_a_span_in_jaeger_leads_to_the_rows_of_its_run() -> None:
+    (pattern,) = json.loads((dashboards() / "jaeger-ui.json").read_text(encoding="utf-8"))["linkPatterns"]
+    assert pattern["key"] in semconv.NAMES.values()
+    runs = loaded("runs")
+    assert pattern["url"].endswith(f"/d/{runs['uid']}?var-run=#{{{pattern['key']}}}")
+    assert "run" in {variable["name"] for variable in runs["templating"]["list"]}
 
 
 def test_the_collector_sends_what_it_takes_in() -> None:

@@ -6,12 +6,15 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from browsed import SECONDS, files, serving
+from browsed import LONG, SECONDS, files, serving
 from commanded import demonstrate, environment, footprint, refused
 
 _OFFLINE = """
@@ -28,7 +31,7 @@ main()
     ("made", "said"),
     [(None, "There is no ledger file"), (b"no database at all", "no SQLite database"), (b"", "no ledger")],
 )
-def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path, made: bytes | None, said: str):
+def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path, made: bytes | None, said: str) -> None:
     path = tmp_path / "l.db"
     if made is not None:
         path.write_bytes(made)
@@ -36,11 +39,11 @@ def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path, made: bytes | None,
     assert files(tmp_path) == (set() if made is None else {"l.db"})
 
 
-def test_a_folder_is_refused(tmp_path: Path):
+def test_a_folder_is_refused(tmp_path: Path) -> None:
     assert "is a folder" in refused("serve", "--db", str(tmp_path), code=3)
 
 
-def test_a_port_that_is_in_use_is_refused(tmp_path: Path):
+def test_a_port_that_is_in_use_is_refused(tmp_path: Path) -> None:
     path = demonstrate(tmp_path / "l.db")
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = str(taken.getsockname()[1])
@@ -49,7 +52,7 @@ def test_a_port_that_is_in_use_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a b", "192.0.2.1", "x" * 80, ""])
-def test_a_host_that_is_none_of_this_machine_is_refused(tmp_path: Path, host: str):
+def test_a_host_that_is_none_of_this_machine_is_refused(tmp_path: Path, host: str) -> None:
     path = demonstrate(tmp_path / "l.db")
     said = refused("serve", "--db", path, "--port", "0", "--host", host, code=2)
     assert "this machine" in said or "Nothing can listen" in said
@@ -58,7 +61,7 @@ def test_a_host_that_is_none_of_this_machine_is_refused(tmp_path: Path, host: st
 @pytest.mark.parametrize(
     "token", ["short", "x" * 15, "\N{SNOWMAN}" * 20, "two\nlines of a token that is long"]
 )
-def test_a_token_that_is_guessed_or_cannot_be_sent_is_refused(tmp_path: Path, token: str):
+def test_a_token_that_is_guessed_or_cannot_be_sent_is_refused(tmp_path: Path, token: str) -> None:
     path = demonstrate(tmp_path / "l.db")
     said = refused("serve", "--db", path, code=2, env={"FOOTPRINT_TOKEN": token})
     assert "A token has at least 16 printable ASCII characters" in said
@@ -69,7 +72,7 @@ def test_a_token_that_is_guessed_or_cannot_be_sent_is_refused(tmp_path: Path, to
     refused("serve", "--db", path, "--token-file", str(tmp_path / "empty"), code=2)
 
 
-def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path):
+def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> None:
     path = demonstrate(tmp_path / "l.db")
     without = "import sys; sys.modules['datasette_dashboards'] = None\n"
     program = f"{without}from footprint_observe.cli import main\nmain()"
@@ -83,28 +86,39 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_cleanly_with_a_question_under_way(tmp_path: Path, how: signal.Signals):
-    with serving(Path(demonstrate(tmp_path / "l.db"))) as running:
-        assert running.get("/ledger").status == 200
+def test_it_ends_cleanly_with_a_question_under_way(tmp_path: Path, how: signal.Signals) -> None:
+    path = Path(demonstrate(tmp_path / "l.db"))
+    with serving(path, "--timeout", "1") as running, ThreadPoolExecutor(1) as asker:
+        answer = asker.submit(running.sql, LONG)
+        assert _within(lambda: any(one.samefile(path) for one in running.opened()))
         running.process.send_signal(how)
+        assert answer.result(SECONDS).status == 400
         out, err = running.process.communicate(timeout=SECONDS)
     assert (running.process.returncode, out, err) == (0, "", "")
     assert files(tmp_path) == {"l.db"}
 
 
-def test_it_says_where_it_is(tmp_path: Path):
+def _within(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+    return True
+
+
+def test_it_says_where_it_is(tmp_path: Path) -> None:
     with serving(Path(demonstrate(tmp_path / "l.db"))) as running:
         assert running.said == [f"l.db is served at http://127.0.0.1:{running.port}/ until Ctrl-C.\n"]
 
 
-def test_it_listens_to_this_machine_alone_unless_told(tmp_path: Path):
+def test_it_listens_to_this_machine_alone_unless_told(tmp_path: Path) -> None:
     with serving(Path(demonstrate(tmp_path / "l.db"))) as running:
         assert running.get("/").status == 200
         with pytest.raises(ConnectionRefusedError):
             running.get("/", to="127.0.0.2")
 
 
-def test_nothing_is_fetched_and_nothing_is_kept_at_home(tmp_path: Path):
+def test_nothing_is_fetched_and_nothing_is_kept_at_home(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     path = demonstrate(tmp_path / "l.db")
@@ -120,7 +134,7 @@ def test_nothing_is_fetched_and_nothing_is_kept_at_home(tmp_path: Path):
     assert not files(home)
 
 
-def test_datasette_is_loaded_by_this_command_alone():
+def test_datasette_is_loaded_by_this_command_alone() -> None:
     program = (
         "import sys, footprint_observe.cli.serve; print('datasette' in sys.modules, 'uvicorn' in sys.modules)"
     )
@@ -128,7 +142,7 @@ def test_datasette_is_loaded_by_this_command_alone():
     assert subprocess.check_output(command, text=True) == "False False\n"
 
 
-def test_no_option_takes_the_token_itself():
+def test_no_option_takes_the_token_itself() -> None:
     said = footprint("serve", "--help").output
     assert "--token-file" in said
     assert "--token " not in said

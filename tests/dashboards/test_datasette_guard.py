@@ -52,7 +52,7 @@ def _token_of(served: Served) -> str:
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"])
-def test_the_names_of_this_machine_are_answered(open_: Served, name: str):
+def test_the_names_of_this_machine_are_answered(open_: Served, name: str) -> None:
     assert open_.get("/ledger", {"Host": f"{name}:{open_.port}"}).status == 200
 
 
@@ -60,7 +60,7 @@ def test_the_names_of_this_machine_are_answered(open_: Served, name: str):
     "host",
     ["evil.example:{}", "evil.example", "127.0.0.1", "localhost:1", "127.0.0.1:{}.evil.example", "", None],
 )
-def test_a_name_that_was_made_to_mean_this_machine_reads_nothing(open_: Served, host: str | None):
+def test_a_name_that_was_made_to_mean_this_machine_reads_nothing(open_: Served, host: str | None) -> None:
     named = None if host is None else host.format(open_.port)
     for page in EVERYTHING:
         answer = open_.get(page, {"Host": named})
@@ -70,7 +70,7 @@ def test_a_name_that_was_made_to_mean_this_machine_reads_nothing(open_: Served, 
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_another_site_in_the_browser_can_neither_ask_nor_measure(open_: Served, site: str):
+def test_another_site_in_the_browser_can_neither_ask_nor_measure(open_: Served, site: str) -> None:
     asked = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
     assert {open_.get(page, asked).status for page in EVERYTHING} == {403}
     framed = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
@@ -80,13 +80,13 @@ def test_another_site_in_the_browser_can_neither_ask_nor_measure(open_: Served, 
     assert open_.get("/ledger/why?run_id=1&tool_call_id=1", followed).status == 200
 
 
-def test_the_site_itself_may_ask(open_: Served):
+def test_the_site_itself_may_ask(open_: Served) -> None:
     asked = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
     assert open_.get("/ledger.json?sql=select+1", asked).status == 200
 
 
 @pytest.mark.parametrize("page", EVERYTHING)
-def test_no_page_opens_itself_to_other_sites(open_: Served, page: str):
+def test_no_page_opens_itself_to_other_sites(open_: Served, page: str) -> None:
     headers = open_.get(page, {"Origin": "https://evil.example"}).headers
     assert not [name for name in headers if name.startswith("access-control")]
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
@@ -96,19 +96,19 @@ def test_no_page_opens_itself_to_other_sites(open_: Served, page: str):
     assert headers["referrer-policy"] == "no-referrer"
 
 
-def test_no_row_stays_in_the_cache_of_a_browser(open_: Served):
+def test_no_row_stays_in_the_cache_of_a_browser(open_: Served) -> None:
     for page in ("/", "/ledger/latest_denials", "/ledger.json?sql=select+1", "/ledger/decisions.csv"):
         assert open_.get(page).headers["cache-control"] == "private, no-store"
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
-def test_only_reading_is_a_request(open_: Served, method: str):
+def test_only_reading_is_a_request(open_: Served, method: str) -> None:
     answer = open_.get("/ledger", method=method, body=b"sql=select+1")
     assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
 @pytest.mark.parametrize("page", EVERYTHING)
-def test_elsewhere_than_on_loopback_nothing_comes_without_the_token(closed: Served, page: str):
+def test_elsewhere_than_on_loopback_nothing_comes_without_the_token(closed: Served, page: str) -> None:
     for name, value in (
         ("X-Nothing", "1"),
         ("Authorization", "Bearer"),
@@ -125,13 +125,13 @@ def test_elsewhere_than_on_loopback_nothing_comes_without_the_token(closed: Serv
         assert b"decisions" not in answer.body
 
 
-def test_the_token_in_the_header_opens_every_page(closed: Served):
+def test_the_token_in_the_header_opens_every_page(closed: Served) -> None:
     shown = {"Authorization": f"Bearer {_token_of(closed)}", "Host": "ledger.example:80"}
     answers = [closed.get(page, shown, to="127.0.0.2").status for page in EVERYTHING]
     assert answers == [404 if page == "/nothing-there" else 200 for page in EVERYTHING]
 
 
-def test_the_sign_in_link_sets_a_cookie_that_is_not_the_token(closed: Served):
+def test_the_sign_in_link_sets_a_cookie_that_is_not_the_token(closed: Served) -> None:
     wrong = closed.get("/-/sign-in?token=wrong", to="127.0.0.2")
     assert (wrong.status, "set-cookie" in wrong.headers) == (401, False)
     signed = closed.get(f"/-/sign-in?token={_token_of(closed)}", to="127.0.0.2")
@@ -143,7 +143,9 @@ def test_the_sign_in_link_sets_a_cookie_that_is_not_the_token(closed: Served):
     assert closed.get("/ledger", {"Cookie": f"{cookie}x"}, to="127.0.0.2").status == 401
 
 
-def test_a_token_that_is_given_is_asked_for_on_loopback_too_and_never_printed(path: Path, tmp_path: Path):
+def test_a_token_that_is_given_is_asked_for_on_loopback_too_and_never_printed(
+    path: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n", encoding="utf-8")
     shown = {"Authorization": f"Bearer {TOKEN}"}
@@ -155,7 +157,7 @@ def test_a_token_that_is_given_is_asked_for_on_loopback_too_and_never_printed(pa
         assert TOKEN not in "".join(by_name.said)
 
 
-def test_every_start_makes_another_token(path: Path, closed: Served):
+def test_every_start_makes_another_token(path: Path, closed: Served) -> None:
     with serving(path, "--host", "0.0.0.0", lines=2) as other:
         assert _token_of(other) != _token_of(closed)
         assert len(_token_of(other)) >= 40

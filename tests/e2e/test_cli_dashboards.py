@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ def test_everything_a_viewer_reads_is_copied_and_no_program(tmp_path: Path) -> N
         "compose.yaml",
         "grafana/governance.json",
         "grafana/runs.json",
+        "jaeger-ui.json",
         "jaeger.yaml",
         "prometheus.yaml",
         "provisioning/dashboards/footprint.yaml",
@@ -78,7 +78,7 @@ def test_a_folder_that_cannot_be_written_is_told_of_in_a_sentence(tmp_path: Path
 
 
 def test_files_that_belong_to_others_and_links_are_not_written_through(tmp_path: Path) -> None:
-    os.symlink(tmp_path / "elsewhere", tmp_path / "alerts.yaml")
+    (tmp_path / "alerts.yaml").symlink_to(tmp_path / "elsewhere")
     refused("dashboards", "export", str(tmp_path), code=Exit.LEDGER)
     assert not (tmp_path / "elsewhere").exists()
 

@@ -106,6 +106,16 @@ def test_the_demonstration_says_what_was_lost_and_not_that_it_was_sent(here: Pat
     assert "footprint.run.id" not in said
 
 
+def test_the_demonstration_says_when_a_sampler_left_it_out(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
+    with OtlpReceiver() as receiver:
+        output = footprint("demo", "--approve", "--otlp", receiver.endpoint).output
+        assert receiver.spans == ()
+    assert output.endswith("Not all of this run was sent; OTEL_TRACES_SAMPLER says how much is.\n")
+
+
 def _heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

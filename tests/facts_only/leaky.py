@@ -107,7 +107,9 @@ WAYS: dict[str, Way] = {
     "in the middle of an attribute": lambda _, span, text: span.set_attribute("said", f"it was {text}!"),
     "in an array": lambda _, span, text: span.set_attribute("said", ["one", text]),
     "as the name of an attribute": lambda _, span, text: span.set_attribute(text, 1),
-    "in base64": lambda _, span, text: span.set_attribute("b", base64.b64encode(f"it: {text}".encode()).decode()),
+    "in base64": lambda _, span, text: span.set_attribute(
+        "b", base64.b64encode(f"it: {text}".encode()).decode()
+    ),
     "in percents": lambda _, span, text: span.set_attribute("p", quote(f"a b {text}", safe="")),
     "in hexadecimals": lambda _, span, text: span.set_attribute("h", text.encode().hex()),
     "in JSON": lambda _, span, text: span.set_attribute("j", json.dumps({"args": {"note": text}})),
@@ -121,7 +123,9 @@ WAYS: dict[str, Way] = {
     "in a status": lambda _, span, text: span.set_status(Status(StatusCode.ERROR, text)),
     "in a link": _link,
     "in the label of a metric": lambda one, _, text: one.meter.create_counter("said").add(1, {"by": text}),
-    "in the name of a metric": lambda one, _, text: one.meter.create_counter(f"said.{text.split()[1]}").add(1),
+    "in the name of a metric": lambda one, _, text: one.meter.create_counter(f"said.{text.split()[1]}").add(
+        1
+    ),
     "in the words on a metric": lambda one, _, text: one.meter.create_counter("s", description=text).add(1),
     "in a log record": _log,
     "in a warning": lambda _, __, text: warnings.warn(text, stacklevel=1),

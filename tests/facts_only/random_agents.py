@@ -38,7 +38,7 @@ ALPHABETS = {
     "base64": "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=",
     "quotes and percents": "\"'`%\\{}<>&$ ;:\n\t\x00abcxyz",
     "letters": "äöüßéñçøå żółćабвгдежзийклмноп",
-    "beyond": "日本語漢字秘密鍵😀🔑🗝🏦𝔰𝔢𝔠𝔯𝔢𝔱",
+    "beyond": "日本語漢字秘密鍵😀🔑🗝🏦𐍈𠜎𝄞",
 }
 _LENGTH = 20
 
@@ -70,7 +70,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         window: What shortens the conversation.
         answers: How its questions are answered, one after another; the last one for all others.
         by_id: Whether they are answered by their id, on another agent.
-        options: Streaming, a schema, tools together, a credential that is there, a provider that fails at last.
+        options: Streaming, a schema, tools together, a credential that is there, a provider that fails.
     """
 
     door: Door
@@ -134,7 +134,8 @@ def _replies(plan: Plan, said: Said) -> list[Completed]:
 
 
 def _call(said: Said, tool: str, like: str, id: str) -> Any:
-    name = said("name of a tool") if tool == "no such tool" else tool
+    # The bare secret could be a name, in some alphabets; what stands for a name has no room for more.
+    name = said.secret if tool == "no such tool" else tool
     note: dict[str, Any] = {"note": said("argument")}
     match like:
         case "unknown key":
@@ -144,7 +145,7 @@ def _call(said: Said, tool: str, like: str, id: str) -> Any:
         case "same id":
             id = "same"
         case "odd id":
-            id = said("id of a call")
+            id = said.secret
         case _:
             pass
     made = call(id, name, note)
@@ -200,7 +201,11 @@ def _agent(plan: Plan, said: Said, watchers: Sequence[Watcher], ledger: MemoryLe
         told: Any = {"rationale": said("rationale"), "reason": said("reason")}
         raising = RuntimeError(said("error of the checker"))
         builder.permission(
-            Checker(raising if plan.permission == "raise" else Permission(result=cast("Any", plan.permission), **told))
+            Checker(
+                raising
+                if plan.permission == "raise"
+                else Permission(result=cast("Any", plan.permission), **told)
+            )
         )
     window = _window(plan.window, said)
     return (builder if window is None else builder.window(window)).build()
@@ -214,7 +219,9 @@ def _window(name: str | None, said: Said) -> Any:
             return token_budget(threshold_tokens=10, keep_recent_turns=1)
         case "summary":
             summarizer = Model([reply(text=said("summary"))], said, streaming=False)
-            return summarize_oldest(threshold_tokens=10, keep_recent_turns=1, summarizer=summarizer, model="s")
+            return summarize_oldest(
+                threshold_tokens=10, keep_recent_turns=1, summarizer=summarizer, model="s"
+            )
         case _:
             return None
 

@@ -21,7 +21,7 @@ from footprint_core import Recorder, before_tool
 from footprint_observe.plugins import recorder
 from footprint_observe.recording import queued
 from planted import RULES, SECRETS, WHO, World, asks, pays, said
-from story import Seen, run
+from story import run
 
 GATE = before_tool("gate")(asks)
 
@@ -50,10 +50,8 @@ def _otlp(name: str, *, over: Any, packed: bool = False, waits: bool = False, **
         collected = stack.enter_context(over())
         packing = {"OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"} if packed else {}
         with mock.patch.dict(os.environ, packing):
-            to_otlp = getattr(recorder(name), "to_otlp")  # noqa: B009 - of whatever the entry point names
-            return Shipping(
-                recorder=to_otlp(collected.endpoint, id=id, **options), shipped=collected.drained
-            )
+            one = cast("Any", recorder(name)).to_otlp(collected.endpoint, id=id, **options)
+        return Shipping(recorder=one, shipped=collected.drained)
 
     return made
 
@@ -73,12 +71,12 @@ def _waiting(folder: Path) -> Path:
 
 
 def _page(_: ExitStack, folder: Path, id: str) -> Shipping:
-    made: Any = getattr(recorder("otel_metrics"), "to_prometheus")(  # noqa: B009 - of whatever it names
-        port=0, ledger=_waiting(folder), id=id
-    )
+    made = cast("Any", recorder("otel_metrics")).to_prometheus(port=0, ledger=_waiting(folder), id=id)
 
     def shipped() -> bytes:
-        return b"\n".join(_fetched(made._way.url, kind) for kind in ("text/plain", "application/openmetrics-text"))
+        return b"\n".join(
+            _fetched(made._way.url, kind) for kind in ("text/plain", "application/openmetrics-text")
+        )
 
     return Shipping(recorder=made, shipped=shipped)
 
@@ -109,24 +107,18 @@ def _jsonl(stack: ExitStack, folder: Path, id: str) -> Shipping:
 
 def _memory(_: ExitStack, __: Path, id: str) -> Shipping:
     made: Any = recorder("memory")(keep=None, id=id)
-
-    def shipped() -> bytes:
-        said = msgspec.json.encode(made.events) if made.events else b""
-        made.clear()
-        return said
-
-    return Shipping(recorder=made, shipped=shipped)
+    return Shipping(recorder=made, shipped=partial(_kept, made))
 
 
 def _queued(_: ExitStack, __: Path, id: str) -> Shipping:
-    seen = Seen(id)
+    made: Any = recorder("memory")(keep=None, id=id)
+    return Shipping(recorder=queued(made), shipped=partial(_kept, made))
 
-    def shipped() -> bytes:
-        said = msgspec.json.encode(seen.events) if seen.events else b""
-        seen.events.clear()
-        return said
 
-    return Shipping(recorder=queued(seen), shipped=shipped)
+def _kept(memory: Any) -> bytes:
+    kept = msgspec.json.encode(memory.events) if memory.events else b""
+    memory.clear()
+    return kept
 
 
 _spans = partial(_otlp, "otel_spans")
@@ -146,7 +138,7 @@ RECORDERS: dict[str, Made] = {
     "console": _console,
     "jsonl": _jsonl,
     "memory": _memory,
-    "queued, around a watcher": _queued,
+    "queued, around a recorder": _queued,
 }
 """Every recorder in every way it ships; what stands before a comma is its entry point, or `queued`."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from facts_only.shipping import RECORDERS, Made, exports
-from planted import WORD, Story, World
+from planted import Story, World
 from planted_forms import forms, found, pieces
 from story import run
 
@@ -52,12 +52,12 @@ class Swept:
 
     Attributes:
         held: The bytes everything exported, by what it is called.
-        unplanted: The conversations that left no fact with the word.
+        kept: The facts of each conversation, as JSON.
         untold: The conversations a recorder shipped nothing about, and the recorder.
     """
 
     held: dict[str, bytes] = field(repr=False)
-    unplanted: list[str]
+    kept: dict[str, bytes] = field(repr=False)
     untold: list[str]
 
 
@@ -69,7 +69,7 @@ def swept(folder: Path, stories: Mapping[str, Story], made: Mapping[str, Made] =
         stories: The conversations, by name.
         made: The recorders.
     """
-    unplanted: list[str] = []
+    kept: dict[str, bytes] = {}
     untold: list[str] = []
     with listening() as records, warnings.catch_warnings(record=True) as warned, exports(folder, made) as out:
         warnings.simplefilter("always")
@@ -78,8 +78,7 @@ def swept(folder: Path, stories: Mapping[str, Story], made: Mapping[str, Made] =
         for name, story in stories.items():
             facts = len(world.facts)
             run(story(world))
-            if WORD not in repr(world.facts[facts:]):
-                unplanted.append(name)
+            kept[name] = msgspec.json.encode(world.facts[facts:])
             for kind, shipped in out.drained().items():
                 held[kind] += shipped
                 if not shipped:
@@ -88,7 +87,7 @@ def swept(folder: Path, stories: Mapping[str, Story], made: Mapping[str, Made] =
     held["events"] = msgspec.json.encode(world.seen.events)
     held["log records"] = "\n".join(records.lines).encode()
     held["warnings"] = "\n".join(map(str, warned)).encode()
-    return Swept(held=held, unplanted=unplanted, untold=untold)
+    return Swept(held=held, kept=kept, untold=untold)
 
 
 def leaks(held: Mapping[str, bytes], text: str) -> list[str]:

@@ -29,7 +29,9 @@ def test_a_word_planted_in_every_value_is_in_no_byte_of_anything_that_is_exporte
 def test_through_every_door_the_word_went_in_and_of_every_conversation_each_recorder_told(
     everything: Swept,
 ) -> None:
-    assert everything.unplanted == ["redacted"], "whose ledger is one of its own, and masks"
+    # Beside the system prompt, which every agent has; one conversation has a ledger of its own, and masks.
+    few = [name for name, facts in everything.kept.items() if facts.count(WORD.encode()) < 2]
+    assert few == ["redacted"]
     assert everything.untold == []
 
 

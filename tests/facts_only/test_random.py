@@ -19,7 +19,7 @@ from footprint_core.facts import CallStatus, RunOutcome
 from story import run
 
 RANDOM = settings(
-    max_examples=230,
+    max_examples=260,
     deadline=None,
     derandomize=True,
     database=None,
@@ -51,13 +51,13 @@ class Ends:
 
 
 ONCE = {name: made for name, made in RECORDERS.items() if "gRPC" not in name}
-"""What a recorder ships does not depend on the way; the conversations that are written down take every way."""
+"""What a recorder ships does not depend on the way; those conversations that are written down take each."""
 
 
 def test_random_agents_let_no_random_secret_out(tmp_path: Path) -> None:
     with exports(tmp_path, ONCE) as out:
         ends = _played(out)
-    print(len(ends.runs)); assert len(ends.runs) > 2000
+    assert len(ends.runs) > 2000
     nobody_cancels = {*get_args(RunOutcome)} - {"cancelled", "abandoned"}
     statuses = {f"tool {status}" for status in get_args(CallStatus)} - {"tool cancelled"}
     before = {f"before-tool {word}" for word in ("ask given", "allow person", "deny person", "deny raised")}

@@ -53,8 +53,8 @@ def plans(many: Path, monkeypatch: pytest.MonkeyPatch) -> Plans:
     plans = Plans(many)
     real = open_reader
 
-    def opened(path: Path) -> sqlite3.Connection:
-        connection = real(path)
+    def opened(path: Path, **how: Any) -> sqlite3.Connection:
+        connection = real(path, **how)
         connection.set_trace_callback(plans.note)
         return connection
 

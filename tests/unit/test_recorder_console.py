@@ -53,7 +53,7 @@ def test_a_run_reads_as_a_story() -> None:
     usage = ev.TokenUsage(input=30, output=4)
     reply: dict[str, Any] = {"usage": usage, "stop_reason": "tool_use", "duration": 1.5}
     lines = printed(
-        event(ev.AgentConfigured, agent_name="refunds", model="sonnet"),
+        event(ev.AgentConfigured, agent_name="refunds", model="sonnet", tools=("refund",)),
         event(ev.DecisionFiled, moment="input", middleware="scrub", changed=True, redactions={"mask": 1}),
         event(ev.ModelCallEnded, iteration=1, tool_call_count=1, **reply),
         event(ev.DecisionFiled, **rule, outcome="deny", answer="raised", error_class="KeyError"),
@@ -78,7 +78,7 @@ def test_a_run_reads_as_a_story() -> None:
 def test_what_happens_seldom_has_a_line_too() -> None:
     call: dict[str, Any] = {"tool_name": "t", "tool_call_id": "c1"}
     lines = printed(
-        event(ev.AgentConfigured, agent_name="a", model="m", resumed=True),
+        event(ev.AgentConfigured, agent_name="a", model="m", tools=("t",), resumed=True),
         event(ev.PauseResumed, **call, paused=3.25),
         event(ev.ArgsInvalid, **call, issues=2),
         *[event(ev.ContextEvicted, slot="messages", reason="budget", sequence=7)] * 3,
@@ -112,6 +112,7 @@ def test_people_and_checks_have_a_line() -> None:
     call: dict[str, Any] = {"tool_call_id": "c1"}
     check: dict[str, Any] = {**call, "target": "refund", "checker": "roles"}
     lines = printed(
+        event(ev.AgentConfigured, agent_name="a", model="m", tools=("refund", "wire")),
         event(ev.PermissionAnswered, **check, result="allow"),
         event(ev.PermissionAnswered, **check, result="halt", policy_rule_id="P-7"),
         event(ev.PermissionHalted, **check),
@@ -127,6 +128,7 @@ def test_people_and_checks_have_a_line() -> None:
         event(ev.BudgetPressure, slot="messages", cap=100, projected=120, plan_action="summarize"),
     )
     assert [" ".join(one.split()[2:]) for one in lines] == [
+        "run started a model m",
         "permission allow refund c1 by roles",
         "permission halt refund c1 by roles (P-7)",
         "credential acquired bank c1 (bearer)",

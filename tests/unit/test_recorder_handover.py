@@ -142,9 +142,7 @@ def test_a_batch_that_is_refused_or_raises_is_lost_and_the_thread_goes_on(
             flushed.append(queue.flush(10.0))
     assert flushed == [False, False, False, True]
     assert queue.dropped == 3
-    assert [record.getMessage() for record in caplog.records] == [
-        "The recorder test failed: OSError."
-    ]
+    assert [record.getMessage() for record in caplog.records] == ["The recorder test failed: OSError."]
     queue.close(10.0)
 
 
@@ -223,8 +221,10 @@ assert queue.dropped == 0
 
 
 def test_a_signal_handler_may_close_in_the_middle_of_a_put() -> None:
-    batches: list[list[int]] = []
-    queue = handover(lambda batch: not batches.append(batch))
+    gate = Gate()
+    gate.opened.set()
+    batches = gate.batches
+    queue = handover(gate.ship)
 
     def interrupted() -> None:
         # Where a handler can find its thread.
@@ -361,8 +361,10 @@ def test_when_no_thread_can_be_had_items_wait_and_nothing_is_raised(
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    batches: list[list[int]] = []
-    queue = handover(lambda batch: not batches.append(batch))
+    gate = Gate()
+    gate.opened.set()
+    batches = gate.batches
+    queue = handover(gate.ship)
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", start)
         queue.put(1)

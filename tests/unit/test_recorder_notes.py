@@ -238,14 +238,14 @@ def test_decisions_say_the_same_as_spans_and_as_events() -> None:
 
 def test_the_first_events_of_a_long_span_stay_and_those_left_out_are_counted() -> None:
     traced = Traced(decisions="events")
-    rules = [decided(1200 + n, "before-tool", f"rule {n}") for n in range(10_000)]
+    rules = [decided(1200 + n, "before-tool", f"rule {n}") for n in range(1_000)]
     traced.tell(start(), call(1100), *rules, answered(20_000), end(30_000))
     span = traced.named("execute_tool refund")
     assert (len(span.events), span.dropped_events) == (120, 0)
-    assert said(span)[semconv.EVENTS_LEFT_OUT] == 9_880
+    assert said(span)[semconv.EVENTS_LEFT_OUT] == 880
     assert dict(span.events[0].attributes or {})["footprint.middleware"] == "rule 0"
     assert semconv.EVENTS_LEFT_OUT not in traced.said("invoke_agent refunds")
-    assert traced.said("invoke_agent refunds")["footprint.decisions.allow"] == 10_000
+    assert traced.said("invoke_agent refunds")["footprint.decisions.allow"] == 1_000
 
 
 def test_what_a_run_failed_of_is_told_however_long_it_was() -> None:

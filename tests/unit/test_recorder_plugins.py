@@ -6,12 +6,13 @@ import importlib
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from footprint_core.errors import RecorderError
-from footprint_observe.plugins import recorder, recorder_names
+from footprint_observe.plugins import GROUP, recorder, recorder_names
 
 _ROOT = Path(__file__).parents[2]
 _POINTS = """[footprint.recorders]
@@ -47,6 +48,15 @@ def test_a_recorder_is_found_by_its_name() -> None:
     assert {"broken", "console", "otel_spans"} <= set(recorder_names())
     made = recorder("console")(id="mine")
     assert (type(made).__name__, made.id) == ("Console", "mine")
+
+
+def test_every_recorder_of_ours_can_be_found() -> None:
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
+    points = project["entry-points"][GROUP]
+    assert set(points) <= set(recorder_names())
+    assert [recorder(name).__qualname__ for name in points] == [
+        value.partition(":")[2] for value in points.values()
+    ]
 
 
 @pytest.mark.usefixtures("installed")

@@ -304,11 +304,24 @@ def test_a_call_in_doubt_that_runs_again_is_named_when_its_name_is_told() -> Non
     later = event(ev.CredentialRequested, 1100, segment=2, tool_call_id="c2", service="bank")
     traced.tell(later, answered(1200, "c1", "a", segment=2), answered(1300, "c2", "b", segment=2))
     traced.tell(end(1400, segment=2))
+    first, second = traced.named("execute_tool a"), traced.named("execute_tool b")
+    assert [(s.start_time, s.end_time) for s in (first, second)] == [
+        (1_000_000, 1_200_000),
+        (1_100_000, 1_300_000),
+    ]
     assert traced.parent("its own") == "execute_tool a"
     assert traced.said("execute_tool a")["gen_ai.tool.name"] == "a"
     assert traced.notes("execute_tool b") == [
         ("credential.requested", {"footprint.credential.service": "bank"})
     ]
+
+
+def test_a_call_that_is_only_answered_in_a_segment_that_goes_on_has_a_span_there() -> None:
+    traced = Traced()
+    traced.tell(start(segment=2, resumed=True), answered(1200, "c1", "a", segment=2), end(1400, segment=2))
+    span = traced.named("execute_tool a")
+    assert (span.start_time, span.end_time) == (1_200_000, 1_200_000)
+    assert traced.said("execute_tool a")["footprint.tool.status"] == "ran"
 
 
 def test_behind_the_last_event_of_a_segment_there_is_none() -> None:
@@ -319,6 +332,7 @@ def test_behind_the_last_event_of_a_segment_there_is_none() -> None:
     traced.tell(call(1200, "c2", "b"), answered(1300, "c1", "a"), end(1400))
     # As it comes from a thread that had looked the segment up before it was closed.
     segment.take(call(1500, "c3", "t0"))
+    segment.take(answered(1600, "c3", "t0"))
     segment.abandon()
     assert segment.span_of(body("c1")) is None
     assert traced.tree() == [["invoke_agent refunds", "execute_tool a"]]

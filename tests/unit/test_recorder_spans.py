@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
 from footprint_core import events as ev
@@ -240,3 +241,22 @@ def test_a_tool_and_an_id_that_only_the_model_knows_are_not_named() -> None:
     told = traced.said("middleware.decision ceiling")
     assert (told["footprint.tool.name"], told["footprint.tool.call.id"]) == ("(unknown)", "(id 1)")
     assert traced.parent("middleware.decision ceiling") == "execute_tool (unknown)"
+
+
+@pytest.mark.parametrize(
+    ("server", "address", "port"),
+    [
+        ("api.example.com", "api.example.com", None),
+        ("localhost:8080", "localhost", 8080),
+        ("[::1]:8080", "::1", 8080),
+        ("::1", "::1", None),
+        ("unix:/run/model.sock", "unix:/run/model.sock", None),
+        (":8080", ":8080", None),
+    ],
+)
+def test_the_server_of_a_model_is_a_host_and_a_port(server: str, address: str, port: int | None) -> None:
+    traced = Traced()
+    asked = event(ev.ModelCallStarted, 1100, iteration=1, provider="ollama", model="sonnet", server=server)
+    traced.tell(start(), asked, event(ev.ModelCallEnded, 1200, iteration=1), end(1300))
+    told = traced.said("chat sonnet")
+    assert (told["server.address"], told.get("server.port")) == (address, port)

@@ -69,6 +69,21 @@ def tree(spans: Iterable[Span]) -> tuple[Tree, ...]:
     return tuple((span.name, below(span.span_id)) for span in whole if span.parent not in known)
 
 
+def faults(spans: Iterable[Span]) -> list[str]:
+    """What keeps a trace from being one readable tree: warnings, a second root, a span before its parent."""
+    whole = tuple(spans)
+    known = {span.span_id: span for span in whole}
+    wrong = [f"{span.name}: {warning}" for span in whole for warning in span.warnings]
+    roots = [span.name for span in whole if span.parent not in known]
+    wrong += [f"{name} hangs below nothing" for name in roots[1:]]
+    for span in whole:
+        above = known.get(span.parent or "")
+        # A start is a time less a duration, and both are rounded to a microsecond.
+        if above is not None and span.start < above.start - 1:
+            wrong.append(f"{span.name} begins before {above.name}")
+    return wrong
+
+
 def named(spans: Iterable[Span], name: str) -> list[Span]:
     """The spans whose name begins so."""
     return [span for span in spans if span.name.startswith(name)]

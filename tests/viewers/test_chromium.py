@@ -36,15 +36,15 @@ def served(file: Path) -> Generator[Served]:
         yield running
 
 
-def test_the_dashboard_shows_what_is_in_the_file(page: Page, served: Served, file: Path):
+def test_the_dashboard_shows_what_is_in_the_file(page: Page, served: Served, file: Path) -> None:
     see_dashboard(page, served, Counted(file))
 
 
-def test_every_named_query_has_a_page_with_rows(page: Page, served: Served):
+def test_every_named_query_has_a_page_with_rows(page: Page, served: Served) -> None:
     see_queries(page, served)
 
 
-def test_a_run_leads_to_its_timeline_and_a_call_to_its_why(page: Page, served: Served):
+def test_a_run_leads_to_its_timeline_and_a_call_to_its_why(page: Page, served: Served) -> None:
     page.open(f"{served.url}/ledger/latest_denials")
     page.run("document.querySelector('td.col-tool_call_id a').click()")
     page.wait("document.title.includes('Why') || location.pathname === '/ledger/why'")
@@ -55,14 +55,14 @@ def test_a_run_leads_to_its_timeline_and_a_call_to_its_why(page: Page, served: S
     assert page.texts("td.col-kind")[0] == "run.configured"
 
 
-def test_one_panel_has_a_page_of_its_own(page: Page, served: Served):
+def test_one_panel_has_a_page_of_its_own(page: Page, served: Served) -> None:
     page.open(f"{served.url}/-/dashboards/governance/by_day")
     page.wait("document.body.dataset.drawn")
     assert page.texts(".panel h2") == ["Decisions by day"]
     assert page.run("return document.querySelectorAll('.panel svg').length") == 1
 
 
-def test_a_query_that_is_stopped_says_so_in_its_panel(page: Page, tmp_path: Path):
+def test_a_query_that_is_stopped_says_so_in_its_panel(page: Page, tmp_path: Path) -> None:
     with serving(seeded_file(tmp_path), "--timeout", "0.1") as running:
         page.open(f"{running.url}/-/dashboards/governance")
         page.wait("document.body.dataset.drawn")
@@ -76,7 +76,7 @@ def test_a_query_that_is_stopped_says_so_in_its_panel(page: Page, tmp_path: Path
         assert page.run("return window.said") == "SQL Interrupted"
 
 
-def test_what_a_model_or_a_rule_wrote_is_text_on_every_page(page: Page, tmp_path: Path):
+def test_what_a_model_or_a_rule_wrote_is_text_on_every_page(page: Page, tmp_path: Path) -> None:
     path = tmp_path / "l.db"
     asyncio.run(_run_hostile(path))
     with serving(path) as running:
@@ -107,7 +107,9 @@ async def _run_hostile(path: Path) -> None:
         await agent.run(HOSTILE)
 
 
-def test_the_pictures_are_those_of_these_pages_and_of_a_modest_size(page: Page, served: Served, file: Path):
+def test_the_pictures_are_those_of_these_pages_and_of_a_modest_size(
+    page: Page, served: Served, file: Path
+) -> None:
     taken = dict(pictures(page, served, Counted(file)))
     assert {one.name for one in FOLDER.glob("*.png")} >= taken.keys()
     for name, png in taken.items():

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from file_ledger import select
 from viewers.jaeger_server import Jaeger
-from viewers.jaeger_spans import named, tree
+from viewers.jaeger_spans import faults, named, tree
 
-CHILD = """
+BEHIND_A_CALL = """
 import asyncio, os, signal, sys
 from footprint_core import AskPause, check_in_approved
 from footprint_core.events import ToolCallEnded
@@ -43,9 +43,36 @@ async def main():
 asyncio.run(main())
 """
 
+IN_A_BODY = """
+import asyncio, os, signal, sys
+from footprint_core import Agent
+from footprint_core.providers import Scripted, call, reply
+from footprint_observe import SqliteLedger
+from recorders.otel_spans import OtelSpans
 
-def _child(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", "-c", CHILD, *arguments]
+path, endpoint, service, run_id = sys.argv[1:]
+spans = OtelSpans.to_otlp(endpoint, service_name=service)
+
+def note(n: int) -> int:
+    return n
+
+def pay(n: int) -> int:
+    assert spans.flush(30)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+async def main():
+    calls = [call("c1", "note", {"n": 1}), call("c2", "pay", {"n": 2}), call("c3", "note", {"n": 3})]
+    replies = [reply(text="done")] if run_id else [reply(calls=calls)]
+    builder = Agent.create(provider=Scripted(replies), model="m", name="dies").tool(note, pay).watch(spans)
+    async with builder.ledger(SqliteLedger(path)).build() as agent:
+        await (agent.recover(run_id) if run_id else agent.run("go"))
+
+asyncio.run(main())
+"""
+
+
+def _child(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-c", program, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -53,17 +80,16 @@ def test_what_was_recovered_is_whole_and_linked_to_what_was_seen_before_the_kill
     jaeger: Jaeger, tmp_path: Path
 ) -> None:
     service, path = f"killed-{uuid.uuid4().hex}", tmp_path / "f.db"
-    died = _child(str(path), jaeger.http, service, "")
+    died = _child(BEHIND_A_CALL, str(path), jaeger.http, service, "")
     assert (died.returncode, died.stderr) == (-signal.SIGKILL, "")
     (before,) = jaeger.wait(10, service)
     ((run_id,),) = select(path, "SELECT run_id FROM runs")
-    done = _child(str(path), jaeger.http, service, run_id)
+    done = _child(BEHIND_A_CALL, str(path), jaeger.http, service, run_id)
     assert (done.returncode, done.stderr) == (0, "")
     assert "refunded you $450" in done.stdout
 
     recovered, resumed = jaeger.wait(12, service, {"footprint.run.id": run_id})
-    assert [len(tree(trace)) for trace in (recovered, resumed)] == [1, 1]
-    assert [span.warnings for span in (*recovered, *resumed) if span.warnings] == []
+    assert [faults(trace) for trace in (recovered, resumed)] == [[], []]
     (first,), (second,) = named(recovered, "invoke_agent"), named(resumed, "invoke_agent")
     assert [span.tags["footprint.run.outcome"] for span in (first, second)] == ["paused", "answered"]
     assert [span.tags["footprint.segment"] for span in (first, second)] == [2, 3]
@@ -91,3 +117,22 @@ def test_what_was_recovered_is_whole_and_linked_to_what_was_seen_before_the_kill
         for span in named(trace, "execute_tool")
     }
     assert calls == {"call-1", "call-2", "call-3"}
+
+
+def test_a_call_that_may_have_run_stands_in_the_recovered_trace_once(jaeger: Jaeger, tmp_path: Path) -> None:
+    service, path = f"killed-{uuid.uuid4().hex}", tmp_path / "f.db"
+    died = _child(IN_A_BODY, str(path), jaeger.http, service, "")
+    assert (died.returncode, died.stderr) == (-signal.SIGKILL, "")
+    (before,) = jaeger.wait(2, service)
+    assert [span.name for span in before] == ["chat m", "execute_tool note"]
+    ((run_id,),) = select(path, "SELECT run_id FROM runs")
+    done = _child(IN_A_BODY, str(path), jaeger.http, service, run_id)
+    assert (done.returncode, done.stderr) == (0, "")
+    (recovered,) = jaeger.wait(4, service, {"footprint.run.id": run_id})
+    calls = (("execute_tool pay", ()), ("execute_tool note", ()))
+    assert tree(recovered) == (("invoke_agent dies", (*calls, ("chat m", ()))),)
+    assert faults(recovered) == []
+    in_doubt, after = named(recovered, "execute_tool")
+    assert in_doubt.tags["footprint.tool.status"] == "blocked"
+    assert in_doubt.tags["gen_ai.tool.call.id"] == "c2"
+    assert after.tags["footprint.tool.status"] == "ran"

@@ -130,7 +130,9 @@ def test_only_what_raised_is_an_error(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "spans"), [(check_in_approved(by="dana@ops"), 9), (check_in_declined(by="dana@ops"), 8)]
+    ("answer", "spans"),
+    [(check_in_approved(by="dana@ops"), 9), (check_in_declined(by="dana@ops"), 8)],
+    ids=["approved", "declined"],
 )
 def test_a_pause_and_what_was_declined_are_no_errors(shop: Shop, answer: object, spans: int) -> None:
     async def story() -> str:

@@ -1,7 +1,7 @@
 """Plays turns in a process of its own: `python -m telling.faults.child HOW ENDPOINT FOLDER`.
 
-It says the id of every run, and `ready` when its turns are played and it waits for a signal. Its decisions are
-in the ledger `FOLDER/l.db`, and its events in `FOLDER/lines`.
+It says the id of every run, and `ready` when its turns are played and it waits for a signal. Its decisions
+are in the ledger `FOLDER/l.db`, and its events in `FOLDER/lines`.
 """
 
 from __future__ import annotations
@@ -103,6 +103,10 @@ def closes_in_handler(made: Agent) -> None:
 def preloads(made: Agent) -> None:
     """Play in a parent, and in children that were forked off it, as an application server does."""
     asyncio.run(turns(made, 1))
+    for one in made._spec.bus.given:
+        # There is a connection now, which no child may use.
+        assert isinstance(one, Recorder)
+        assert one.flush(10.0)
     children = [_forked(made) for _ in range(2)]
     asyncio.run(turns(made, 1))
     for child in children:
@@ -126,7 +130,7 @@ def _forked(made: Agent) -> int:
         return child
     try:
         asyncio.run(turns(made, 2))
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - a child must not go on with its parent's work
         print(repr(error), file=sys.stderr, flush=True)
         os._exit(1)
     sys.exit(0)

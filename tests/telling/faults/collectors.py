@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
@@ -93,6 +93,13 @@ def hanging_up() -> Generator[str]:
 
 
 @contextmanager
+def half_closing() -> Generator[str]:
+    """Answers well, lets a connection stand, and then closes it without a word."""
+    with _answering(closes=True) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
 def without_tls() -> Generator[str]:
     """Speaks no TLS where TLS is expected."""
     with _answering() as port:
@@ -124,8 +131,12 @@ FAULTS: dict[str, Fault] = {
 
 @contextmanager
 def _answering(
-    status: int | None = 200, headers: dict[str, str] | None = None, *, after: float = 0.0
-) -> Iterator[int]:
+    status: int | None = 200,
+    headers: dict[str, str] | None = None,
+    *,
+    after: float = 0.0,
+    closes: bool = False,
+) -> Generator[int]:
     """Listen, and answer every request alike: after some seconds, or never when there is no status."""
     ending = threading.Event()
 
@@ -143,6 +154,7 @@ def _answering(
                 self.send_header(name, value)
             self.send_header("content-length", "0")
             self.end_headers()
+            self.close_connection = closes
 
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing on standard error."""

@@ -6,7 +6,7 @@ from footprint_core import Agent
 from otlp_receiver import OtlpReceiver
 from recorders.otel_spans import OtelSpans
 from story import answered, run
-from telling.faults.collectors import free_port
+from telling.faults.collectors import free_port, half_closing
 from telling.faults.grpc_collector import grpc_collector
 from telling.faults.turns import SPANS, agent_of
 
@@ -69,6 +69,17 @@ def test_a_collector_that_was_restarted_gets_what_came_before_and_behind() -> No
         spans.close(3.0)
 
 
+def test_a_connection_that_was_closed_meanwhile_loses_nothing() -> None:
+    with half_closing() as endpoint:
+        spans = OtelSpans.to_otlp(endpoint)
+        agent = agent_of(spans, turns=5)
+        for _ in range(5):
+            played(agent)
+            assert spans.flush(10.0)
+        spans.close(3.0)
+    assert (spans.dropped, spans.errors) == (0, 0)
+
+
 def test_when_there_is_too_much_the_oldest_are_lost_and_counted() -> None:
     port = free_port()
     spans = OtelSpans.to_otlp(f"http://127.0.0.1:{port}")
@@ -80,7 +91,7 @@ def test_when_there_is_too_much_the_oldest_are_lost_and_counted() -> None:
     assert QUEUE <= health.queued <= QUEUE + BATCH
     assert f"{health.dropped} spans were lost; look at the collector and its address." in health.notices
     with OtlpReceiver(port=port) as collector:
-        # What it says does not count: spans are lost meanwhile, as a batch comes back to a queue that is full.
+        # Its answer does not count: spans are lost meanwhile, as a batch comes back to a queue that is full.
         spans.flush(15.0)
         arrived = collector.wait(QUEUE)
         assert len(arrived) + spans.dropped == turns * SPANS

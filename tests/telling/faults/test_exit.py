@@ -1,4 +1,4 @@
-"""The interpreter exits and nobody closed anything: what is queued is shipped in three seconds, or counted."""
+"""The interpreter exits and nobody closed anything: what is queued ships in three seconds, or is counted."""
 
 from __future__ import annotations
 

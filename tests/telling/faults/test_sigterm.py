@@ -1,4 +1,4 @@
-"""A process is asked to end: by the usual handlers nothing is lost; without one only what is in the ledger stays."""
+"""A process is asked to end: with a usual handler nothing is lost, without one no row of the ledger is."""
 
 from __future__ import annotations
 

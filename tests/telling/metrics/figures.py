@@ -50,7 +50,7 @@ class Metered:
     def sum(self, metric: str, **only: str) -> float:
         """The sum of the numbers of a histogram, of the points with these labels (`_` for `.`)."""
         return sum(
-            point.sum
+            float(point.sum)
             for name, labels, point in self.points()
             if name == metric and only.items() <= {k.replace(".", "_"): v for k, v in labels.items()}.items()
         )

@@ -21,6 +21,7 @@ from story import Seen, answered, describe, run
 from telling.metrics.figures import Metered
 from telling.metrics.test_metrics_table import configured, decided
 
+
 @tool
 def pay(amount: int) -> str:
     """Pay."""
@@ -140,7 +141,9 @@ def test_the_wait_for_a_person_is_in_no_duration(answer: Any, word: str) -> None
         await agent.resume(pause.checkpoint, answer)
 
     run(story())
-    assert metered.sum("footprint.approval.latency", footprint_pause_answer=word) == pytest.approx(86_400, abs=1)
+    assert metered.sum("footprint.approval.latency", footprint_pause_answer=word) == pytest.approx(
+        86_400, abs=1
+    )
     for name in ("run.duration", "tool.duration", "middleware.duration"):
         assert metered.sum(f"footprint.{name}") < 1
 
@@ -185,7 +188,9 @@ def test_model_metrics_have_the_labels_of_the_conventions() -> None:
         "gen_ai.provider.name": "scripted",
         "gen_ai.request.model": "m",
     }
-    found = [(name, labels, point.sum) for name, labels, point in metered.points() if name.startswith("gen_ai.")]
+    found = [
+        (name, labels, point.sum) for name, labels, point in metered.points() if name.startswith("gen_ai.")
+    ]
     assert ("gen_ai.client.token.usage", {**model, "gen_ai.token.type": "input"}, 10) in found
     assert ("gen_ai.client.token.usage", {**model, "gen_ai.token.type": "output"}, 5) in found
     assert [labels for name, labels, _ in found if name == "gen_ai.client.operation.duration"] == [model]
@@ -240,9 +245,11 @@ def test_a_call_served_over_mcp_counts_for_its_server() -> None:
     metered = Metered()
 
     async def story() -> None:
-        async with mcp_serve(name="desk", tools=[pay], watch=[metered.recorder]) as serving:
-            async with Client(serving.server) as client:
-                await client.call_tool("pay", {"amount": 3})
+        async with (
+            mcp_serve(name="desk", tools=[pay], watch=[metered.recorder]) as serving,
+            Client(serving.server) as client,
+        ):
+            await client.call_tool("pay", {"amount": 3})
 
     run(story())
     assert metered_calls(metered) == {("ran", "desk"): 1}

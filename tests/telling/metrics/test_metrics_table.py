@@ -19,7 +19,9 @@ SECRET = "sk-live-4242424242424242"
 
 
 def configured(agent: str = "refunds", *, tools: tuple[str, ...] = (), **rules: tuple[str, ...]) -> ev.Event:
-    posture: Any = {key.replace("_", "-"): tuple(RuleRef(name=n) for n in names) for key, names in rules.items()}
+    posture: Any = {
+        key.replace("_", "-"): tuple(RuleRef(name=n) for n in names) for key, names in rules.items()
+    }
     return ev.AgentConfigured(
         **AT,
         agent_id="a",
@@ -82,7 +84,12 @@ def test_every_label_is_an_attribute_of_spans_and_is_used() -> None:
 
 
 def test_no_label_names_a_run_a_call_a_user_or_a_conversation() -> None:
-    assert not LABELS.keys() & {semconv.RUN_ID, semconv.CALL_ID, semconv.TOOL_CALL_ID, semconv.CONVERSATION_ID}
+    assert not LABELS.keys() & {
+        semconv.RUN_ID,
+        semconv.CALL_ID,
+        semconv.TOOL_CALL_ID,
+        semconv.CONVERSATION_ID,
+    }
 
 
 @pytest.mark.parametrize("metric", ALL, ids=lambda one: one.name)
@@ -116,7 +123,10 @@ class Junk:
             case "usage":
                 return ev.TokenUsage(input=self.number(), output=self.number())
             case "rules":
-                return {self.text(): (RuleRef(name=self.text()),), "before-tool": (RuleRef(name=self.text()),)}
+                return {
+                    self.text(): (RuleRef(name=self.text()),),
+                    "before-tool": (RuleRef(name=self.text()),),
+                }
             case "tools" | "offered":
                 return (self.text(),)
             case "executed" | "shadow":
@@ -167,9 +177,17 @@ def test_a_tool_the_program_did_not_declare_is_no_label() -> None:
     assert found == {("pay",): 1, (OTHER,): 1}
 
 
+def test_a_call_that_did_not_run_is_not_timed_whatever_its_event_says() -> None:
+    metered = told(configured(tools=("pay",)), ended("pay", executed=False, status="denied", duration=0.5))
+    assert metered.by("footprint.tool.duration", zeros=True) == {}
+    assert metered.by("footprint.tools", "footprint.tool.status") == {("denied",): 1}
+
+
 def test_an_event_of_a_segment_whose_beginning_was_not_told_counts_for_nobody_in_particular() -> None:
     metered = told(ended("pay"))
-    assert metered.by("footprint.tool.duration", "gen_ai.tool.name", "gen_ai.agent.name") == {(OTHER, OTHER): 1}
+    assert metered.by("footprint.tool.duration", "gen_ai.tool.name", "gen_ai.agent.name") == {
+        (OTHER, OTHER): 1
+    }
 
 
 def test_ten_thousand_agents_leave_a_bounded_number_of_series_and_right_sums() -> None:

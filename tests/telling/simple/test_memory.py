@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import threading
 import weakref
 from typing import Any
@@ -16,6 +15,7 @@ from footprint_core.events import DecisionFiled, ToolCallEnded
 from footprint_core.providers import Scripted, call, reply
 from footprint_observe.plugins import recorder
 from footprint_observe.testing import sample_events
+from footprint_observe.testing.bounds import in_fork
 from recorders.memory import Memory
 
 
@@ -115,11 +115,7 @@ def test_a_fork_in_the_middle_of_an_event_stops_nobody() -> None:
     teller.start()
     try:
         for _ in range(20):
-            child = os.fork()
-            if not child:
-                memory.on_event(event)
-                os._exit(len(memory.events) == 0)
-            assert os.waitpid(child, 0)[1] == 0
+            assert in_fork(10.0, lambda: memory.on_event(event)) is None
     finally:
         stop.set()
         teller.join(60)
