@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from opentelemetry.context import Context
-from opentelemetry.trace import Span
+from opentelemetry.trace import Tracer
 
 from footprint_core.decisions import Verdict
 from footprint_observe import semconv as n
@@ -61,7 +59,7 @@ class Calls:
     """The open calls of a segment, by iteration and id: a model repeats ids across its replies.
 
     Args:
-        start_span: Makes a span.
+        tracer: Makes the spans.
         above: What they hang below.
         common: What stands on every span of the segment.
         names: What of the names a model wrote may be shipped.
@@ -71,18 +69,18 @@ class Calls:
         continuing: The same; a model call ends it.
     """
 
-    __slots__ = ("_above", "_common", "_names", "_open", "_start_span", "_tools", "continuing")
+    __slots__ = ("_above", "_common", "_names", "_open", "_tools", "_tracer", "continuing")
 
     def __init__(
         self,
-        start_span: Callable[..., Span],
+        tracer: Tracer,
         above: Context,
         common: Attributes,
         names: SegmentNames,
         *,
         continuing: bool,
     ) -> None:
-        self._start_span = start_span
+        self._tracer = tracer
         self._above = above
         self._common: Attributes = {**common, n.OPERATION_NAME: n.EXECUTE_TOOL}
         self._names = names
@@ -100,7 +98,14 @@ class Calls:
             name, told[n.CALL_TOOL] = self._tools.get(tool_name) or self._tool(tool_name)
         if source is not None:
             told[n.TOOL_SOURCE] = text(source)
-        span = self._start_span(name, context=self._above, attributes=told, start_time=time)
+        span = self._tracer.start_span(
+            name,
+            context=self._above,
+            attributes=told,
+            start_time=time,
+            record_exception=False,
+            set_status_on_exception=False,
+        )
         call = OpenCall(span, self._above)
         if tool_name is None:
             call.named = False

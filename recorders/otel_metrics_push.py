@@ -43,6 +43,7 @@ class Push:
         service_name: The service the figures belong to.
         interval: Seconds between two pushes.
         id: The recorder's id.
+        parent: The instance id of the process this one was forked from.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Push:
         self.provider = MeterProvider([self._reader], resource=who, shutdown_on_exit=False)
         # Held when it is decided whether there is a push to come. Reentrant: a signal handler may close it.
         self._deciding = threading.RLock()
-        self._begun = self._ending = False
+        self._begun = self._ending = self._failing = False
         self._handover: Handover[None] = Handover(
             self._ship,
             id=id,
@@ -75,7 +76,7 @@ class Push:
     @property
     def dropped(self) -> int:
         """1 when the last figures could not be pushed."""
-        return self._handover.dropped
+        return min(1, self._handover.dropped)
 
     @property
     def queued(self) -> int:
@@ -95,8 +96,6 @@ class Push:
         if self._failing:
             return ("Figures cannot be pushed at the moment; look at the collector and its address.",)
         return ()
-
-    _failing = False
 
     def begin(self) -> None:
         """See to it that figures are pushed from now on."""

@@ -87,13 +87,20 @@ class QueuedSpans(SpanProcessor):
     def _export(self, spans: list[ReadableSpan]) -> bool:
         if self._process != os.getpid():
             self._exporter, self._process = self._make(), os.getpid()
-        with self._outage.exporting():
-            if self._exporter.export(spans) is SpanExportResult.SUCCESS:
-                self._outage.over()
-                return True
+        if self._exported(spans):
+            self._outage.over()
+            return True
         if not self._anybody_there():
             raise Later
         return False
+
+    def _exported(self, spans: list[ReadableSpan]) -> bool:
+        with self._outage.exporting():
+            try:
+                return self._exporter.export(spans) is SpanExportResult.SUCCESS
+            except Exception as error:  # noqa: BLE001 - not every version keeps to itself what a network raises
+                self._outage.failed(error)
+                return False
 
     def _shut_down(self) -> None:
         if self._process == os.getpid():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import threading
-from functools import partial
 from typing import Final, Literal, TypeAlias, assert_never, assert_type
 
 from opentelemetry.context import get_current
@@ -113,7 +112,7 @@ class Segment:
             # A segment that goes on is a trace of its own, linked to the one before: days may lie between the
             # two, and whoever answers is not the one who asked. Baggage is the application's, and stays.
             around = set_span_in_context(INVALID_SPAN, around)
-        self._start_span = partial(tracer.start_span, record_exception=False, set_status_on_exception=False)
+        self._tracer = tracer
         self._decisions: DecisionsAs = decisions
         # Reentrant, since a finalizer or a signal handler may close the recorder in the middle of an event.
         self._lock = threading.RLock()
@@ -121,17 +120,19 @@ class Segment:
         self._common = attributes.common(event)
         self._parent = get_current_span(around).get_span_context()
         origin = _origin(event.resumed_from)
-        made = self._start_span(
+        made = tracer.start_span(
             named(n.INVOKE_AGENT, event.agent_name),
             context=around,
             attributes={**self._common, **attributes.agent_started(event, origin)},
             start_time=nanoseconds(event.time),
             links=() if origin is None else (Link(origin),),
+            record_exception=False,
+            set_status_on_exception=False,
         )
         self._agent = OpenSpan(made, around)
         self._within = self._agent.below
         names = SegmentNames(event.tools)
-        self._calls = Calls(self._start_span, self._within, self._common, names, continuing=event.resumed)
+        self._calls = Calls(tracer, self._within, self._common, names, continuing=event.resumed)
         kind = {} if decisions == "events" else {**self._common, n.SPAN_KIND: n.GUARDRAIL}
         self._rules = Decisions(event, kind, names)
         self._chats: dict[int, OpenSpan] = {}
@@ -234,7 +235,14 @@ class Segment:
         if self._decisions == "events":
             above.note(n.DECISION, told, time)
             return
-        span = self._start_span(name, context=above.below, attributes=told, start_time=start)
+        span = self._tracer.start_span(
+            name,
+            context=above.below,
+            attributes=told,
+            start_time=start,
+            record_exception=False,
+            set_status_on_exception=False,
+        )
         if n.ERROR_TYPE in told:
             span.set_status(ERROR)
         span.end(time)
@@ -260,13 +268,15 @@ class Segment:
             told = {**self._common, **attributes.model_started(event)}
             self._model = (model, named(n.CHAT, event.model), told)
         _, name, told = self._model
-        made = self._start_span(
+        made = self._tracer.start_span(
             name,
             context=self._within,
             kind=SpanKind.CLIENT,
             # A copy: who makes or samples spans may keep what it is given.
             attributes=told.copy(),
             start_time=time,
+            record_exception=False,
+            set_status_on_exception=False,
         )
         chat = self._chats[event.iteration] = OpenSpan(made, self._within)
         if self._window:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from opentelemetry.context import attach, detach, get_value, set_value
 
+_log = logging.getLogger("footprint")
 _KEY = "footprint_outage"
 _EXPORTERS = (
     "opentelemetry.exporter.otlp.proto.grpc.exporter",
@@ -35,6 +36,11 @@ class Outage:
     def over(self) -> None:
         """An export went well; the next outage is another one."""
         self._said = False
+
+    def failed(self, error: Exception) -> None:
+        """An export raised; say so when nothing was said yet."""
+        if self.first():
+            _log.warning("Nothing can be exported: %s.", type(error).__name__)
 
     def first(self) -> bool:
         """Whether nothing was said of this outage yet; now something is."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import select
 import subprocess
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -116,12 +118,22 @@ def serving(path: Path, *options: str, lines: int = 1, **env: str) -> Generator[
     ) as process:
         assert process.stdout is not None
         try:
-            said = [process.stdout.readline() for _ in range(lines)]
-            assert said[0], process.communicate()
-            yield Served(process, said)
+            yield Served(process, _said(process, lines))
         finally:
             process.terminate()
             process.wait(SECONDS)
+
+
+def _said(process: subprocess.Popen[str], lines: int) -> list[str]:
+    """The first lines a process prints, each waited for as long as a test waits for anything."""
+    assert process.stdout is not None
+    output, text = process.stdout.fileno(), ""
+    while text.count("\n") < lines:
+        ready, _, _ = select.select([output], [], [], SECONDS)
+        more = os.read(output, 4096).decode() if ready else ""
+        assert more, (text, process.poll())
+        text += more
+    return text.splitlines(keepends=True)
 
 
 def seeded_file(folder: Path) -> Path:

@@ -36,14 +36,14 @@ select seconds[p.answered_at] as time, (
   p.answer, r.agent, ifnull(p.middleware, p.kind) as asked_by, p.tool_name as tool,
   p.paused_us / 1000000.0 as waited, p.run_id, p.trace_id
 from pauses as p join runs as r on r.run_id = p.run_id
-where p.answer is not null and within[p.answered_at] and chosen[r.agent, agent]
+where recent[p.run_id] and p.answer is not null and within[p.answered_at] and chosen[r.agent, agent]
 order by p.id desc limit 200
 """
 
 _REDACTIONS = """
 select json_extract(j.value, '$[0]') as place, json_extract(j.value, '$[1]') as strategy, count(*) as n
 from decisions as d, json_each(d.redacted) as j
-where d.redacted is not null and within[d.recorded_at]
+where recent[d.run_id] and d.redacted is not null and within[d.recorded_at]
 group by 1, 2 order by n desc, 1, 2 limit 100
 """
 

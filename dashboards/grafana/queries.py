@@ -34,7 +34,11 @@ _TRACE = """(
   select t.trace_id from facts as t where t.run_id = RUNS.run_id and t.trace_id is not null
   order by t.position desc limit 1
 )"""
-_WORDS = re.compile(r"\b(seconds|within|chosen|trace)\[([^\]]*)\]")
+_RECENT = """RUN in (
+  select b.run_id from facts as b
+  where b.kind = 'run.configured' and b.recorded_us >= ($__from - 86400000) * 1000
+)"""
+_WORDS = re.compile(r"\b(seconds|within|recent|chosen|trace)\[([^\]]*)\]")
 
 
 def _meant(word: re.Match[str]) -> str:
@@ -46,13 +50,13 @@ def _meant(word: re.Match[str]) -> str:
         case "within":
             # Times of the ledger are text that sorts; so are these bounds, which are shorter.
             return f"{given[0]} >= {_FROM} and {given[0]} < {_TO}"
+        case "recent":
+            # By the index of the beginnings of segments; without it, every row there ever was is looked at.
+            return _RECENT.replace("RUN", given[0])
         case "chosen":
             column, variable = given
-            every, some = (
-                f"'${{{variable}:csv}}' = '.*'",
-                f"instr(',${{{variable}:csv}},', ',' || {column} || ',')",
-            )
-            return f"({every} or {some})"
+            words = f"${{{variable}:csv}}"
+            return f"('{words}' = '.*' or instr(',{words},', ',' || {column} || ','))"
         case _:
             return _TRACE.replace("RUNS", given[0])
 
@@ -108,11 +112,13 @@ class JaegerSearch(Dataquery, Builder[Dataquery]):
 
 @dataclass(slots=True, kw_only=True)
 class Sql(Dataquery, Builder[Dataquery]):
-    """A question to the ledger, in SQL with four words of our own.
+    """A question to the ledger, in SQL with five words of our own.
 
-    `seconds[column]` is a time as seconds since 1970; `within[column]` says whether it is in the time that
-    is looked at; `chosen[column, variable]` whether a value was chosen at the top, where `.*` is all of
-    them; `trace[runs]` is the newest trace of a run.
+    `seconds[column]` is a time as seconds since 1970. `within[column]` says whether it is in the time that
+    is looked at. `recent[run_id]` says whether a segment of the run began there or on the day before, which
+    makes a question cost what that time holds and not what the file does. `chosen[column, variable]` says
+    whether a value was chosen at the top, where `.*` is all of them. `trace[runs]` is the newest trace of a
+    run.
     """
 
     sql: str

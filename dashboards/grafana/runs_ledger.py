@@ -10,7 +10,7 @@ from footprint_observe import semconv
 
 _SILENT = """
 select count(*) as runs from runs as r
-where r.outcome = 'open' and chosen[r.agent, agent] and (
+where r.outcome = 'open' and within[r.started_at] and chosen[r.agent, agent] and (
   select max(f.recorded_us) from facts as f where f.run_id = r.run_id
 ) < (strftime('%s', 'now') - 300) * 1000000
 """
@@ -22,7 +22,7 @@ select seconds[r.started_at] as time, r.agent,
 from runs as r join facts as l on l.run_id = r.run_id and not exists (
   select 1 from facts as n where n.run_id = l.run_id and n.position > l.position
 )
-where r.outcome = 'open' and chosen[r.agent, agent]
+where r.outcome = 'open' and within[r.started_at] and chosen[r.agent, agent]
 order by r.id desc limit 200
 """
 
@@ -30,7 +30,7 @@ _IN_DOUBT = """
 select seconds[c.recorded_at] as time, r.agent, c.tool_name as tool, c.tool_source as server,
   c.status, c.run_id, c.trace_id
 from tool_calls as c join runs as r on r.run_id = c.run_id
-where c.in_doubt and within[c.recorded_at] and chosen[r.agent, agent]
+where recent[c.run_id] and c.in_doubt and within[c.recorded_at] and chosen[r.agent, agent]
 order by c.id desc limit 200
 """
 
@@ -54,14 +54,15 @@ select c.tool_name as tool, c.tool_source as server, count(*) as calls,
   sum(c.status is null) as waiting, sum(c.in_doubt) as in_doubt,
   avg(c.duration_us) / 1000000.0 as mean, max(c.duration_us) / 1000000.0 as longest
 from tool_calls as c join runs as r on r.run_id = c.run_id
-where within[c.recorded_at] and chosen[r.agent, agent] and chosen[c.tool_name, tool]
+where recent[c.run_id] and within[c.recorded_at]
+  and chosen[r.agent, agent] and chosen[c.tool_name, tool]
 group by 1, 2 order by calls desc, 1 limit 200
 """
 
 _ROWS = """
 select count(*) as rows, count(d.trace_id) as with_a_trace
 from decisions as d join runs as r on r.run_id = d.run_id
-where d.shadow = 0 and within[d.recorded_at] and chosen[r.agent, agent]
+where recent[d.run_id] and d.shadow = 0 and within[d.recorded_at] and chosen[r.agent, agent]
 """
 
 _DECISIONS = """
@@ -85,9 +86,7 @@ _TOOK = Column(name="took", unit="s", width=90)
 
 def open_runs() -> Panel:
     """How many runs have no end."""
-    text = (
-        "Runs without an end that nothing was heard of for five minutes: `footprint doctor` says what to do."
-    )
+    text = "Runs that began in this time, have no end, and were not heard of for five minutes."
     return number(
         About(title="Without an end", text=text, unit="short", source=LEDGER, width=3, height=4),
         Sql(sql=_SILENT),
@@ -99,8 +98,9 @@ def open_runs() -> Panel:
 def without_end() -> Panel:
     """Runs whose process may be dead."""
     text = (
-        "Runs that have no end: a process works on them, or died. The longer nothing was heard of one, the "
-        "surer it is dead; `agent.recover(run_id)` goes on with it, `footprint abandon` gives it up."
+        "Runs that began in this time and have no end: a process works on them, or died. The longer one was "
+        "not heard of, the surer; `agent.recover(run_id)` goes on with it, `footprint abandon` gives it up. "
+        "`footprint doctor` lists those of all times."
     )
     return rows(
         About(title="Runs without an end", text=text, unit="short", source=LEDGER, width=12, height=10),
@@ -117,9 +117,7 @@ def without_end() -> Panel:
 
 def in_doubt() -> Panel:
     """Calls nobody heard of again."""
-    text = (
-        "Calls that may have run: they were about to, and nobody heard of them again. Look there before all."
-    )
+    text = "Calls that may have run: they were about to, and nobody heard of them again. Look at these first."
     return rows(
         About(title="Calls in doubt", text=text, unit="short", source=LEDGER, width=12, height=10),
         Sql(sql=_IN_DOUBT),

@@ -68,7 +68,7 @@ def serve(*, path: str, host: str, port: int, token_file: Any, timeout: float) -
     application = site(file, timeout=timeout)
     listening = _listen(host, port)
     is_private = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
-    is_made = False
+    is_made = token is None and not is_private
     if is_made:
         token = secrets.token_urlsafe(32)
     port = listening.getsockname()[1]

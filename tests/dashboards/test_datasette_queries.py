@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
 from browsed import PANELS, QUERIES, Served, seeded_file, serving
-from counted import Counted, Row, Rows, added, shown
+from browsed_rows import Counted, Row, Rows, added, shown
+from footprint_observe.query.doctor import doctor
 
 
 class Site(NamedTuple):
     """The served file, and what is in it."""
 
+    path: Path
     served: Served
     counted: Counted
 
@@ -23,7 +26,7 @@ class Site(NamedTuple):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
     path = seeded_file(tmp_path_factory.mktemp("queries"))
     with serving(path) as served:
-        yield Site(served, Counted(path))
+        yield Site(path, served, Counted(path))
 
 
 Compared: TypeAlias = Callable[[list[Row], Counted], tuple[Rows, Rows]]
@@ -155,6 +158,11 @@ def test_a_call_that_ran_is_told_from_its_asking_to_its_answer(site: Site) -> No
     rows = site.served.rows("/ledger/why", **asked)
     assert (rows[0]["kind"], rows[-1]["kind"], rows[-1]["came_to"]) == ("call.taken", "call.answered", "ran")
     assert any(row["kind"] == "tool.finished" and row["said"].startswith("result") for row in rows)
+
+
+def test_runs_without_an_end_are_those_the_doctor_lists(site: Site) -> None:
+    listed = [run["run_id"] for run in doctor(site.path)["endless"]]
+    assert [row["run_id"] for row in site.served.rows("/ledger/runs_without_an_end")] == listed[::-1]
 
 
 def test_what_is_looked_at_can_be_limited(site: Site) -> None:

@@ -241,6 +241,16 @@ def test_rows_and_rows_with_a_trace_are_counted(ledger: sqlite3.Connection) -> N
     assert 0 < some["rows"] < row["rows"]
 
 
+@pytest.mark.parametrize("name", QUERIES)
+def test_no_question_looks_at_every_row_of_the_file(ledger: sqlite3.Connection, name: str) -> None:
+    text = sql(QUERIES[name].text, since=time.time() - 3600, until=time.time())
+    steps = [step for *_, step in ledger.execute(f"explain query plan {text}")]
+    scans = [step for step in steps if step.startswith("SCAN") and "VIRTUAL TABLE" not in step]
+    assert all(step.endswith(("USING INDEX facts_runs", "USING INDEX facts_denials")) for step in scans), (
+        scans
+    )
+
+
 def test_one_run_is_shown_in_order(ledger: sqlite3.Connection) -> None:
     busy = "select run_id from facts where kind = 'decision' group by 1 order by count(*) desc limit 1"
     (run,) = ledger.execute(busy).fetchone()

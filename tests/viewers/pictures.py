@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from browsed import PANELS, QUERIES, Served, seeded_file, serving
-from counted import Counted
+from browsed_rows import Counted
 from viewers.chromium import Page, chromium
 
 FOLDER = Path(__file__).parents[2] / "dashboards" / "pictures"

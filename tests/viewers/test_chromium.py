@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from browsed import Served, seeded_file, serving
-from counted import Counted
+from browsed_rows import Counted
 from footprint_core import Agent, ToolCallContext, ToolOutcome, deny
 from footprint_core.providers import Scripted, call, reply
 from footprint_observe import SqliteLedger

@@ -1,6 +1,6 @@
 """Plays turns in a process of its own: `python -m telling.faults.child HOW ENDPOINT FOLDER`.
 
-It says the id of every run, and `ready` when its turns are played and it waits for a signal. Its decisions
+It says every run and its process, and `ready` when its turns are played and it waits for a signal. Its decisions
 are in the ledger `FOLDER/l.db`, and its events in `FOLDER/lines`.
 """
 
@@ -38,7 +38,7 @@ def agent(endpoint: str, folder: Path) -> Agent:
 async def turns(made: Agent, count: int = TURNS) -> None:
     """Play, and say the runs."""
     for _ in range(count):
-        _say(answered(await made.session().run("go")).run_id)
+        _say(f"{answered(await made.session().run('go')).run_id} {os.getpid()}")
 
 
 def exits(made: Agent) -> None:
@@ -103,11 +103,9 @@ def closes_in_handler(made: Agent) -> None:
 def preloads(made: Agent) -> None:
     """Play in a parent, and in children that were forked off it, as an application server does."""
     asyncio.run(turns(made, 1))
-    for one in made._spec.bus.given:
-        # There is a connection now, which no child may use.
-        assert isinstance(one, Recorder)
-        assert one.flush(10.0)
-    children = [_forked(made) for _ in range(2)]
+    # There is a connection now, which no child may use.
+    _flushed(made)
+    children = [_forked(made, flushing=True) for _ in range(2)]
     asyncio.run(turns(made, 1))
     for child in children:
         assert os.waitpid(child, 0)[1] == 0
@@ -124,12 +122,20 @@ def forks_while_busy(made: Agent) -> None:
         assert os.waitpid(child, 0)[1] == 0
 
 
-def _forked(made: Agent) -> int:
+def _flushed(made: Agent) -> None:
+    for one in made._spec.bus.given:
+        assert isinstance(one, Recorder)
+        assert one.flush(10.0)
+
+
+def _forked(made: Agent, *, flushing: bool = False) -> int:
     child = os.fork()
     if child:
         return child
     try:
         asyncio.run(turns(made, 2))
+        if flushing:
+            _flushed(made)
     except BaseException as error:  # noqa: BLE001 - a child must not go on with its parent's work
         print(repr(error), file=sys.stderr, flush=True)
         os._exit(1)

@@ -93,6 +93,14 @@ def hanging_up() -> Generator[str]:
 
 
 @contextmanager
+def by_connection() -> Generator[tuple[str, dict[int, bytes]]]:
+    """Answers well, and keeps what came under the port of the client, one for each connection."""
+    came: dict[int, bytes] = {}
+    with _answering(came=came) as port:
+        yield f"http://127.0.0.1:{port}", came
+
+
+@contextmanager
 def half_closing() -> Generator[str]:
     """Answers well, lets a connection stand, and then closes it without a word."""
     with _answering(closes=True) as port:
@@ -136,6 +144,7 @@ def _answering(
     *,
     after: float = 0.0,
     closes: bool = False,
+    came: dict[int, bytes] | None = None,
 ) -> Generator[int]:
     """Listen, and answer every request alike: after some seconds, or never when there is no status."""
     ending = threading.Event()
@@ -144,7 +153,9 @@ def _answering(
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", "0")))
+            body = self.rfile.read(int(self.headers.get("content-length", "0")))
+            if came is not None:
+                came[self.client_address[1]] = came.get(self.client_address[1], b"") + body
             ending.wait(after)
             if status is None:
                 self.close_connection = True

@@ -25,18 +25,22 @@ class Ended:
 
     Attributes:
         code: Its exit code.
-        runs: The runs it played.
+        runs: The runs it and its children played.
+        processes: The process that played each of them.
         said: What it wrote to standard error.
     """
 
     code: int
     runs: list[str]
+    processes: dict[str, str]
     said: str
 
 
 def played(how: str, endpoint: str, folder: Path, *, signalled: int | None = None) -> Ended:
     """Play in a process, and signal it when its turns are played."""
-    command = [sys.executable, "-W", "error", "-m", "telling.faults.child", how, endpoint, str(folder)]
+    # At an exit the exporter's HTTP library lets go of its sockets unclosed, which nobody sees by default.
+    warned = ["-W", "error", "-W", "ignore::ResourceWarning"]
+    command = [sys.executable, *warned, "-m", "telling.faults.child", how, endpoint, str(folder)]
     environment = {**os.environ, "PYTHONPATH": f"{TESTS}{os.pathsep}{TESTS.parent}"}
     with subprocess.Popen(
         command, cwd=TESTS, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -51,7 +55,8 @@ def played(how: str, endpoint: str, folder: Path, *, signalled: int | None = Non
         except BaseException:
             process.send_signal(signal.SIGKILL)
             raise
-    return Ended(code=process.returncode, runs=[*map(str.strip, lines), *out.split()], said=err)
+    by = [line.split() for line in (*lines, *out.splitlines())]
+    return Ended(code=process.returncode, runs=[run for run, _ in by], processes=dict(by), said=err)
 
 
 def rows(folder: Path) -> dict[str, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from otlp_receiver import OtlpReceiver
+from telling.faults.collectors import by_connection
 from telling.faults.grpc_collector import grpc_collector
 from telling.faults.processes import agents, played, rows, told
 from telling.faults.turns import SPANS
@@ -27,7 +28,16 @@ def test_every_span_and_every_line_of_parent_and_children_arrives_once(
         assert len({span.span_id for span in collector.spans}) == len(collector.spans) == turns * SPANS
 
 
-def test_a_grpc_connection_is_not_shared_with_children(tmp_path: Path) -> None:
+def test_no_connection_is_shared_by_two_processes(tmp_path: Path) -> None:
+    with by_connection() as (endpoint, came):
+        ended = played("preloads", endpoint, tmp_path)
+        assert (ended.code, ended.said) == (0, "")
+    users = [{ended.processes[run] for run in ended.runs if run.encode() in body} for body in came.values()]
+    assert all(len(one) == 1 for one in users)
+    assert set.union(*users) == set(ended.processes.values())
+
+
+def test_grpc_is_spoken_in_parent_and_children(tmp_path: Path) -> None:
     with grpc_collector() as (came, port):
         ended = played("preloads", f"grpc://127.0.0.1:{port}", tmp_path)
         assert ended.code == 0, ended.said

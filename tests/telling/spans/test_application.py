@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from opentelemetry import baggage
-from opentelemetry.context import attach, create_key, detach, get_current, get_value, set_value
+from opentelemetry.context import Context, attach, create_key, detach, get_current, get_value, set_value
+from opentelemetry.sdk.trace import Span, SpanProcessor
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased
 from opentelemetry.trace import (
     NonRecordingSpan,
@@ -21,7 +22,7 @@ from opentelemetry.trace import (
 from footprint_core import Agent, AskPause, ask, before_tool, check_in_approved
 from footprint_core.providers import Scripted, call, reply
 from story import answered, run
-from traced import Traced, context
+from traced import Traced, context, said
 
 KEY = create_key("the application's own")
 
@@ -100,8 +101,16 @@ def test_baggage_and_whatever_else_the_context_holds_are_there_in_the_tool_and_b
     assert inside.span_id == context(traced.named("execute_tool look")).span_id
 
 
+class Tenants(SpanProcessor):
+    """Copies baggage to every span that starts, as processors of other packages do."""
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        span.set_attribute("tenant", str(baggage.get_baggage("tenant", parent_context)))
+
+
 def test_a_resumed_run_is_a_trace_of_its_own_and_has_the_baggage_of_whoever_answers() -> None:
     traced = Traced()
+    traced.provider.add_span_processor(Tenants())
     seen: list[Any] = []
     asks = before_tool("four-eyes")(lambda _: ask("Really?"))
     made = agent(traced, seen, before_tool=[asks])
@@ -122,6 +131,8 @@ def test_a_resumed_run_is_a_trace_of_its_own_and_has_the_baggage_of_whoever_answ
     assert context(first).trace_id != context(second).trace_id
     ((tenant, _, inside),) = seen
     assert (tenant, inside.trace_id) == ("acme", context(second).trace_id)
+    again = [span for span in traced.spans if context(span).trace_id == context(second).trace_id]
+    assert {said(span)["tenant"] for span in again} == {"acme"}
 
 
 def test_tasks_of_the_application_that_outlive_a_call_keep_the_context_they_began_with() -> None:
