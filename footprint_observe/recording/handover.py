@@ -32,10 +32,14 @@ class Handover(Generic[T]):
     """Takes items without waiting, and ships them in batches from a thread of its own.
 
     When the queue is full, its oldest item is lost. At any moment an item that was taken is shipped, queued
-    or dropped. A forked process begins with an empty queue, no thread and counters at zero: what was queued
-    belongs to its parent. A fork waits a moment for the batch that is being shipped, so that no lock of
-    shipping is copied while it is held; a batch that stands still is not waited for. What nobody closed is shipped when the interpreter exits, all of it within three
-    seconds; a process that is killed, or leaves by `os._exit`, loses what is queued.
+    or dropped.
+
+    A forked process begins with an empty queue, no thread and counters at zero: what was queued belongs to
+    its parent. A fork waits a moment for the batch that is being shipped, so that no lock of shipping is
+    copied while it is held; a batch that stands still is not waited for.
+
+    What nobody closed is shipped when the interpreter exits, all of it within three seconds. A process that
+    is killed, or leaves by `os._exit`, loses what is queued.
 
     Args:
         ship: Ships a batch, in the thread; False, or anything it raises but `Later`, means that the batch is

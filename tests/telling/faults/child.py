@@ -1,7 +1,7 @@
 """Plays turns in a process of its own: `python -m telling.faults.child HOW ENDPOINT FOLDER`.
 
-It says every run and its process, and `ready` when its turns are played and it waits for a signal. Its decisions
-are in the ledger `FOLDER/l.db`, and its events in `FOLDER/lines`.
+It says every run and its process, and `ready` when its turns are played and it waits for a signal. Its
+decisions are in the ledger `FOLDER/l.db`, and its events in `FOLDER/lines`.
 """
 
 from __future__ import annotations
