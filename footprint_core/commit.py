@@ -155,7 +155,7 @@ class Writer:
         return error
 
     def _publish(self, receipt: Receipt) -> None:
-        listening = self._audience.listening
+        listening, unwanted = self._audience.listening, self._audience.unwanted
         events: list[Event] = []
         for entry in receipt.entries:
             fact = entry.fact
@@ -163,7 +163,9 @@ class Writer:
             if type(fact) is Decided:
                 self._rows.append(decision_row(self.run_id, self.segment, entry, fact, marks))
             if listening:
-                events += events_for(entry, run_id=self.run_id, segment=self.segment, marks=marks)
+                events += events_for(
+                    entry, run_id=self.run_id, segment=self.segment, marks=marks, unwanted=unwanted
+                )
         if events:
             self._audience.publish(events)
 

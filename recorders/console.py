@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TextIO, TypeAlias, assert_type, get_args
+from typing import ClassVar, TextIO, TypeAlias, assert_type, get_args
 
 from rich.console import Console as RichConsole
 from rich.text import Text
@@ -74,7 +74,6 @@ _Silent: TypeAlias = (
     | SlotComposed
     | ToolsOffered
 )
-_SILENT: frozenset[type[Event]] = frozenset(get_args(_Silent))
 
 
 class _Terminal(RichConsole):
@@ -100,6 +99,9 @@ class Console(Opened):
         self._names = Names()
         self._last: tuple[str, int] | None = None
         self._handover: Handover[Event] = Handover(self._print, id=id, batch=_BATCH, bound=_QUEUE, delay=0.0)
+
+    ignores: ClassVar[frozenset[type[Event]]] = frozenset(get_args(_Silent))
+    """The events that have no line."""
 
     @property
     def id(self) -> str:
@@ -128,9 +130,8 @@ class Console(Opened):
 
     def on_event(self, event: Event, /) -> None:
         """Take one event."""
-        shown = self._names.shown(event)
-        if type(shown) not in _SILENT:
-            self._handover.put(shown)
+        if type(event) not in self.ignores:
+            self._handover.put(self._names.shown(event))
 
     def flush(self, timeout: float, /) -> bool:
         """Print what is queued, within `timeout` seconds; False when something is left, or was lost."""

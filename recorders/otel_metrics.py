@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 import os
 import threading
-from typing import Self
+from typing import ClassVar, Self
 from weakref import WeakSet
 
 from opentelemetry.metrics import MeterProvider, get_meter_provider
 
 from footprint_core.errors import RecorderError
-from footprint_core.events import AgentConfigured, Event
+from footprint_core.events import EVENTS, AgentConfigured, Event
 from footprint_observe.recording import Opened
 
-from .otel_metrics_counting import Counting
+from .otel_metrics_counting import COUNTED, Counting
 from .otel_metrics_instruments import instruments
 from .otel_metrics_observed import Approvals
 from .otel_metrics_table import MAX_SETS, OTHER
@@ -43,12 +43,14 @@ class OtelMetrics(Opened):
 
     Attributes:
         url: Where its page is, when it has one.
+        ignores: The events it counts nothing of.
 
     Raises:
         LedgerOpenError: `ledger` is not the path of a file.
     """
 
     url: str | None = None
+    ignores: ClassVar[frozenset[type[Event]]] = frozenset(EVENTS.values()) - COUNTED
 
     def __init__(
         self,

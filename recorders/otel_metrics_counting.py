@@ -27,6 +27,20 @@ from . import otel_metrics_table as table
 from .otel_metrics_instruments import Instruments
 from .otel_metrics_table import LABELS, OTHER
 
+COUNTED: Final[frozenset[type[Event]]] = frozenset(
+    {
+        AgentConfigured,
+        DecisionFiled,
+        ModelCallEnded,
+        ObserverError,
+        PauseRequested,
+        PauseResumed,
+        ToolCallEnded,
+        TurnEnded,
+    }
+)
+"""The events that add something."""
+
 _MAX_OPEN = 4096
 _MISJUDGED = frozenset({"raised", "timed-out", "malformed"})
 # What a model call that was cancelled is said to have ended with. Nothing raised, so nothing is an error.

@@ -10,7 +10,7 @@ import logging
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import Token
 from types import TracebackType
-from typing import Self, get_args
+from typing import ClassVar, Self, get_args
 
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, Tracer, TracerProvider, get_tracer_provider, set_span_in_context
@@ -28,7 +28,6 @@ from .otel_segment import DecisionsAs, Segment, Silent
 
 _log = logging.getLogger("footprint")
 _MAX_OPEN = 4096
-_SILENT: frozenset[type[Event]] = frozenset(get_args(Silent))
 
 
 class OtelSpans(Opened):
@@ -93,6 +92,9 @@ class OtelSpans(Opened):
         made._queue = queue
         return made
 
+    ignores: ClassVar[frozenset[type[Event]]] = frozenset(get_args(Silent))
+    """The events that say nothing about a span."""
+
     @property
     def id(self) -> str:
         """The watcher's id."""
@@ -121,8 +123,6 @@ class OtelSpans(Opened):
 
     def on_event(self, event: Event, /) -> None:
         """Take one event."""
-        if type(event) in _SILENT:
-            return
         if isinstance(event, AgentConfigured):
             self._begin(event)
             return

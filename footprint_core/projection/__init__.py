@@ -14,8 +14,18 @@ from footprint_core.projection import calls, gates, models, segments
 from footprint_core.projection.composition import composed, window_visited
 
 
-def events_for(entry: Entry, *, run_id: str, segment: int, marks: Marks = ()) -> tuple[ev.Event, ...]:
-    """The events of a committed fact, in the order they are delivered; none, one or several."""
+def events_for(
+    entry: Entry,
+    *,
+    run_id: str,
+    segment: int,
+    marks: Marks = (),
+    unwanted: frozenset[type[ev.Event]] = frozenset(),
+) -> tuple[ev.Event, ...]:
+    """The events of a committed fact, in the order they are delivered; none, one or several.
+
+    Those of every call that are `unwanted` are left out, so that they cost nothing.
+    """
     at = (run_id, segment, entry.position, entry.time)
     fact = entry.fact
     match fact:
@@ -26,15 +36,15 @@ def events_for(entry: Entry, *, run_id: str, segment: int, marks: Marks = ()) ->
         case fa.ToolIntended() | fa.ToolFinished():
             return ()
         case fa.ModelAsked():
-            return composed(fact, at)
+            return composed(fact, at, unwanted)
         case fa.ModelReplied():
-            return models.replied(fact, at)
+            return models.replied(fact, at, unwanted)
         case fa.CallTaken():
             return (calls.call_taken(fact, at),)
         case fa.CallAnswered():
             return calls.answered(fact, at)
         case fa.IterationEnded():
-            return (segments.iteration_ended(fact, at),)
+            return () if ev.IterationFinished in unwanted else (segments.iteration_ended(fact, at),)
         case fa.RunConfigured():
             return (segments.configured(fact, at),)
         case fa.MessageTaken():

@@ -37,21 +37,30 @@ def window_visited(fact: fa.WindowVisited, at: At) -> tuple[ev.Event, ...]:
     return (*left, pressed)
 
 
-def composed(fact: fa.ModelAsked, at: At) -> tuple[ev.Event, ...]:
+def composed(
+    fact: fa.ModelAsked, at: At, unwanted: frozenset[type[ev.Event]] = frozenset()
+) -> tuple[ev.Event, ...]:
     """The slots in order, then the tools that are offered, then the call itself."""
     run_id, segment, sequence, time = at
-    offered = ev.ToolsOffered(
-        run_id=run_id,
-        segment=segment,
-        sequence=sequence,
-        time=time,
-        iteration=fact.iteration,
-        offered=fact.tools,
-        count=len(fact.tools),
-    )
-    started = ev.IterationStarted(
-        run_id=run_id, segment=segment, sequence=sequence, time=time, iteration=fact.iteration
-    )
+    told: list[ev.Event] = []
+    if ev.SlotComposed not in unwanted or ev.ContextInjected not in unwanted:
+        told += _slots(fact, at)
+    if ev.ToolsOffered not in unwanted:
+        offered = ev.ToolsOffered(
+            run_id=run_id,
+            segment=segment,
+            sequence=sequence,
+            time=time,
+            iteration=fact.iteration,
+            offered=fact.tools,
+            count=len(fact.tools),
+        )
+        told.append(offered)
+    if ev.IterationStarted not in unwanted:
+        started = ev.IterationStarted(
+            run_id=run_id, segment=segment, sequence=sequence, time=time, iteration=fact.iteration
+        )
+        told.append(started)
     called = ev.ModelCallStarted(
         run_id=run_id,
         segment=segment,
@@ -64,7 +73,7 @@ def composed(fact: fa.ModelAsked, at: At) -> tuple[ev.Event, ...]:
         messages_count=fact.messages,
         tools_count=len(fact.tools),
     )
-    return (*_slots(fact, at), offered, started, called)
+    return (*told, called)
 
 
 def _slots(fact: fa.ModelAsked, at: At) -> list[ev.Event]:

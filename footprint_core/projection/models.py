@@ -7,7 +7,9 @@ from footprint_core import facts as fa
 from footprint_core.projection.place import At, seconds
 
 
-def replied(fact: fa.ModelReplied, at: At) -> tuple[ev.Event, ...]:
+def replied(
+    fact: fa.ModelReplied, at: At, unwanted: frozenset[type[ev.Event]] = frozenset()
+) -> tuple[ev.Event, ...]:
     """The reply is complete, and where the loop goes."""
     usage = fact.usage
     ended = ev.ModelCallEnded(
@@ -27,7 +29,7 @@ def replied(fact: fa.ModelReplied, at: At) -> tuple[ev.Event, ...]:
         error_class=None,
         duration=fact.duration_us / 1_000_000,
     )
-    if fact.route is None:
+    if fact.route is None or ev.RouteDecided in unwanted:
         return (ended,)
     chosen = ev.RouteDecided(
         run_id=at[0], segment=at[1], sequence=at[2], time=at[3], iteration=fact.iteration, chosen=fact.route

@@ -3,7 +3,7 @@
 from footprint_core.watch.audience import Audience, being_told
 from footprint_core.watch.bus import Bus
 from footprint_core.watch.listener import WatcherHealth
-from footprint_core.watch.ports import Correlating, Counting, Enclosing, Recorder, Scope, Watcher
+from footprint_core.watch.ports import Correlating, Counting, Enclosing, Ignoring, Recorder, Scope, Watcher
 from footprint_core.watch.subscriptions import Subscription
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Correlating",
     "Counting",
     "Enclosing",
+    "Ignoring",
     "Recorder",
     "Scope",
     "Subscription",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Literal
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -18,9 +19,11 @@ from footprint_core.watch.ports import Enclosing, Scope
 from footprint_core.watch.subscriptions import Subscribers
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Iterable
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
+
+_Entered: TypeAlias = tuple[Listener, AbstractContextManager[None]]
 
 _telling: ContextVar[tuple[object, Subscribers] | None] = ContextVar("footprint_telling", default=None)
 
@@ -61,9 +64,10 @@ class Audience:
 
     Attributes:
         listening: Whether there is anybody now; if not, no event needs to be built.
+        unwanted: The events that nobody has a use for, so they need not be built either.
     """
 
-    __slots__ = ("__weakref__", "_enclosing", "_owed", "_subscribers", "_watchers", "listening")
+    __slots__ = ("__weakref__", "_enclosing", "_owed", "_subscribers", "_watchers", "listening", "unwanted")
 
     def __init__(self, watchers: tuple[Listener, ...], subscribers: Subscribers) -> None:
         self._watchers = watchers
@@ -72,11 +76,19 @@ class Audience:
             (one, one.enclosing) for one in watchers if one.enclosing is not None
         )
         self._owed: list[_Failure] = []
-        self.listening = bool(watchers or subscribers.under)
+        self.listening: bool
+        self.unwanted: frozenset[type[Event]]
+        self.recount()
 
     def recount(self) -> None:
         """Somebody came or left."""
-        self.listening = bool(self._subscribers.under) or any(one.attached for one in self._watchers)
+        ignored = [one.ignores for one in self._watchers if one.attached]
+        self.listening = bool(self._subscribers.under or ignored)
+        # Who subscribed to a function's own events is rare enough to have all of them built.
+        if self._subscribers.under or not ignored:
+            self.unwanted = frozenset()
+        else:
+            self.unwanted = frozenset.intersection(*ignored)
 
     def publish(self, events: Iterable[Event]) -> None:
         """Tell the watchers in order, then the subscribers, of one event after another.
@@ -101,7 +113,7 @@ class Audience:
         began = time.perf_counter()
         for listener in listeners:
             # Asked one by one: whoever was told before may have detached it.
-            if not listener.attached or listener is about:
+            if not listener.attached or listener is about or type(event) in listener.ignores:
                 continue
             try:
                 listener.tell(event)
@@ -168,33 +180,58 @@ class Audience:
         """Enter every enclosing watcher around what runs; what they raise stays here."""
         if not self._enclosing:
             return _NOTHING
-        return self._enclosed(
-            Scope(kind=kind, run_id=run_id, segment=segment, iteration=iteration, call_id=call_id)
-        )
+        scope = Scope(kind=kind, run_id=run_id, segment=segment, iteration=iteration, call_id=call_id)
+        return _Enclosed(self, scope)
 
-    @contextmanager
-    def _enclosed(self, scope: Scope) -> Generator[None]:
-        entered: list[tuple[Listener, AbstractContextManager[None]]] = []
+    def enter(self, scope: Scope, entered: list[_Entered]) -> None:
+        """Enter every enclosing watcher; each that was entered is put behind the others."""
+        for listener, enclosing in self._enclosing:
+            if not listener.attached:
+                continue
+            try:
+                manager = enclosing.enclose(scope)
+                manager.__enter__()
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 - isolated like any failure of a watcher
+                self._failed(listener, error, "enclose", scope.run_id)
+            else:
+                entered.append((listener, manager))
+
+    def leave(self, scope: Scope, entered: list[_Entered]) -> None:
+        """Leave those that were entered, the last one first."""
+        while entered:
+            listener, manager = entered.pop()
+            try:
+                # Told nothing of what was raised: a watcher must not swallow it.
+                manager.__exit__(None, None, None)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 - isolated like any failure of a watcher
+                self._failed(listener, error, "enclose", scope.run_id)
+
+
+class _Enclosed:
+    """What is entered around a model call or the body of a tool.
+
+    A class, since a generator costs several times as much, at every call.
+    """
+
+    __slots__ = ("_audience", "_entered", "_scope")
+
+    def __init__(self, audience: Audience, scope: Scope) -> None:
+        self._audience = audience
+        self._scope = scope
+        self._entered: list[_Entered] = []
+
+    def __enter__(self) -> None:
         try:
-            for listener, enclosing in self._enclosing:
-                if not listener.attached:
-                    continue
-                try:
-                    manager = enclosing.enclose(scope)
-                    manager.__enter__()
-                except (KeyboardInterrupt, SystemExit):
-                    raise
-                except BaseException as error:  # noqa: BLE001 - isolated like any failure of a watcher
-                    self._failed(listener, error, "enclose", scope.run_id)
-                else:
-                    entered.append((listener, manager))
-            yield
-        finally:
-            for listener, manager in reversed(entered):
-                try:
-                    # Told nothing of what was raised: a watcher must not swallow it.
-                    manager.__exit__(None, None, None)
-                except (KeyboardInterrupt, SystemExit):
-                    raise
-                except BaseException as error:  # noqa: BLE001 - isolated like any failure of a watcher
-                    self._failed(listener, error, "enclose", scope.run_id)
+            self._audience.enter(self._scope, self._entered)
+        except BaseException:
+            self._audience.leave(self._scope, self._entered)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._audience.leave(self._scope, self._entered)

@@ -81,6 +81,7 @@ class Listener:
         correlating: The watcher, if it gives ids.
         enclosing: The watcher, if it is entered around what runs.
         attached: Whether it is to be told anything. Once False, it stays so.
+        ignores: The events it is not told of.
         failures: How often it raised.
         slowest: Its slowest call in seconds.
         reported: The runs in which watchers were told that it raised.
@@ -93,6 +94,7 @@ class Listener:
         "correlating",
         "enclosing",
         "failures",
+        "ignores",
         "name",
         "reported",
         "slowest",
@@ -106,6 +108,7 @@ class Listener:
         self.watcher = watcher
         self.correlating = watcher if isinstance(watcher, Correlating) else None
         self.enclosing = watcher if isinstance(watcher, Enclosing) else None
+        self.ignores = _ignored_by(watcher)
         self.attached = True
         self.failures = 0
         self.slowest = 0.0
@@ -151,6 +154,12 @@ def _read(read: Callable[[], R], otherwise: R, unread: list[str]) -> R:
     except Exception as error:  # noqa: BLE001 - a property of a watcher may raise anything
         unread.append(f"What this watcher says of itself could not be read: {type(error).__name__}.")
         return otherwise
+
+
+def _ignored_by(watcher: object) -> frozenset[type[Event]]:
+    ignored: object = getattr(watcher, "ignores", None)
+    # Anything else is a name a watcher happens to use otherwise, and it is told of everything.
+    return cast("frozenset[type[Event]]", ignored) if isinstance(ignored, frozenset) else frozenset()
 
 
 def watching(watcher: Watcher) -> Listener:

@@ -67,6 +67,19 @@ class Counting(Protocol):
 
 
 @runtime_checkable
+class Ignoring(Protocol):
+    """A watcher that has no use for some events, and is not told of them.
+
+    One that nobody has a use for is not even built.
+    """
+
+    @property
+    def ignores(self) -> frozenset[type[Event]]:
+        """The classes of these events. Read once, when it is attached."""
+        ...
+
+
+@runtime_checkable
 class Correlating(Protocol):
     """A watcher that gives the ids rows can be found by elsewhere."""
 

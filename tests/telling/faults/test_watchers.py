@@ -89,7 +89,7 @@ def test_behind_a_queue_one_that_blocks_for_ever_holds_up_nothing(blocks: Blocks
     played = play(queued(blocks), memory)
     assert undisturbed(played)
     health = played.health["blocks"]
-    assert (health.dropped, health.queued, health.slow) == (len(memory.events), 0, False)
+    assert (health.dropped, health.queued, health.failures) == (len(memory.events), 0, 0)
     assert health.notices == (
         f"{health.dropped} events were lost before blocks was told; it is too slow, or stands still.",
     )
