@@ -142,6 +142,7 @@ class Console(Opened):
         self._handover.close(timeout)
 
     def _print(self, events: list[Event]) -> bool:
+        lines: list[Text] = []
         for event in events:
             position = (event.run_id, event.sequence)
             if isinstance(event, ContextEvicted) and position == self._last:
@@ -149,7 +150,10 @@ class Console(Opened):
                 continue
             self._last = position
             if (told := line(event)) is not None:
-                self._rich.print(told)
+                lines.append(told)
+        if lines:
+            # Together, since printing costs several times as much as making a line.
+            self._rich.print(Text("\n").join(lines))
         return True
 
 

@@ -12,7 +12,9 @@ from footprint_core.watch import WatcherHealth
 from story import answered, describe, facts_of, run
 
 CLOSE_SECONDS = 1.0
-SLACK_SECONDS = 1.5
+SLACK_SECONDS = 8.0
+"""A machine may be busy; what is waited for where nobody keeps a time is half a minute and more."""
+
 SPANS = 8
 """How many spans a turn makes: the agent, two model calls, two tool calls, and three decisions."""
 
