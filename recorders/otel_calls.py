@@ -10,7 +10,7 @@ from footprint_observe import semconv as n
 from footprint_observe.recording.names import SegmentNames
 
 from .otel_open import OpenSpan
-from .otel_values import Attributes, named, text
+from .otel_values import Attributes, began, named, text
 
 _ITERATION_NOT_TOLD = 0
 # A model can make up names of tools for as long as it is asked.
@@ -147,7 +147,7 @@ class Calls:
         self, iteration: int, call_id: str, tool_name: str, source: str | None, time: int
     ) -> OpenCall | None:
         """Take away one that is answered, found as by `find`."""
-        call = self.find(iteration, call_id, tool_name, source, time)
+        call = self.find(iteration, call_id, tool_name, source, began(time, None))
         self._open.pop((iteration, call_id), None)
         return call
 

@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from footprint_observe.recording import Handover, Later
 
-from .otlp_endpoint import EXPORT_SECONDS, Endpoint, parsed, resource
+from .otlp_endpoint import EXPORT_SECONDS, Endpoint, made, parsed, resource
 from .otlp_quiet import Outage
 
 _BATCH = 128
@@ -36,7 +36,7 @@ class QueuedSpans(SpanProcessor):
         self._make = make
         self._anybody_there = anybody_there
         self._outage = Outage()
-        self._exporter = make()
+        self._exporter = made(make)
         self._process = os.getpid()
         self._handover: Handover[ReadableSpan] = Handover(
             self._export,

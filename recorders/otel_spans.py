@@ -29,6 +29,11 @@ from .otel_segment import DecisionsAs, Segment, Silent
 _log = logging.getLogger("footprint")
 _MAX_OPEN = 4096
 
+_NOTHING = (
+    "OtelSpans() has a tracer provider that records nothing; give it one that does, or unset "
+    "OTEL_SDK_DISABLED."
+)
+
 
 class OtelSpans(Opened):
     """A watcher that ships every run as a tree of spans.
@@ -118,8 +123,12 @@ class OtelSpans(Opened):
     @property
     def notices(self) -> tuple[str, ...]:
         """What whoever runs the agent should know about this recorder."""
-        lost, said = self.dropped, tuple(self._notices)
-        return (*said, f"{lost} spans were lost; look at the collector and its address.") if lost else said
+        said = tuple(self._notices)
+        if lost := self.dropped:
+            said += (f"{lost} spans were lost; look at the collector and its address.",)
+        elif self.errors and (waiting := self.queued):
+            said += (f"{waiting} spans wait for a collector that does not take them; look at its address.",)
+        return said
 
     def on_event(self, event: Event, /) -> None:
         """Take one event."""
@@ -163,7 +172,7 @@ class OtelSpans(Opened):
     def _begin(self, event: AgentConfigured) -> None:
         begun = Segment(self._tracer, event, decisions=self._decisions)
         if not begun.recorded:
-            self._notice("OtelSpans() has a tracer provider that records nothing; give it one that does.")
+            self._notice(_NOTHING)
             return
         if not self._segments.add((event.run_id, event.segment), begun):
             self._notice(f"More than {MAX_OPEN} runs were open at once; the spans of the oldest ended early.")

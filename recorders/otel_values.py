@@ -56,10 +56,13 @@ def nanoseconds(microseconds: int) -> int:
 
 
 def began(ended: int, duration: float | None) -> int:
-    """When something began, nanoseconds: its end less how long it took, seconds."""
+    """When something began, nanoseconds: its end less how long it took, seconds.
+
+    It took a nanosecond at least, for viewers warn of a span that took no time.
+    """
     if duration is None or not 0.0 <= duration * 1e9 <= ended:
-        return ended
-    return ended - round(duration * 1e6) * 1000
+        return max(ended - 1, 0)
+    return max(ended - max(round(duration * 1e6) * 1000, 1), 0)
 
 
 def clean(facts: Mapping[str, Fact]) -> Attributes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -11,6 +13,8 @@ from opentelemetry.sdk.resources import Resource
 
 from footprint_core.errors import RecorderError
 from footprint_observe import semconv
+
+E = TypeVar("E")
 
 EXPORT_SECONDS = 3.0
 """How long one export may take, what the exporter tries again included."""
@@ -85,6 +89,22 @@ def parsed(endpoint: str, *, path: str) -> Endpoint:
         host=host,
         port=port,
     )
+
+
+def made(make: Callable[[], E]) -> E:
+    """What `make` makes, which reads `OTEL_EXPORTER_OTLP_*`.
+
+    Raises:
+        RecorderError: One of these variables says what nobody can do.
+    """
+    try:
+        return make()
+    except Exception as error:  # noqa: BLE001 - each exporter has errors of its own
+        # Its text is left out: it may quote a header, and so a credential.
+        name = type(error).__name__
+        raise RecorderError(
+            f"The exporter refuses what OTEL_EXPORTER_OTLP_* says ({name}); mend or unset these variables."
+        ) from None
 
 
 def resource(service_name: str | None) -> Resource:

@@ -246,3 +246,12 @@ def test_the_environment_names_the_service(
         tell(watcher, run())
         watcher.close(10.0)
         assert {span.resource["service.name"] for span in collector.spans} == {expected}
+
+
+def test_an_environment_that_no_exporter_can_follow_is_refused_without_its_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "zanzibar")
+    with pytest.raises(RecorderError, match="OTEL_EXPORTER_OTLP_") as refused:
+        OtelSpans.to_otlp("grpc://127.0.0.1:1")
+    assert "zanzibar" not in str(refused.value)
