@@ -12,24 +12,17 @@ from footprint_core import facts as fa
 from footprint_core.ledger import Entry, Marks
 from footprint_core.projection import calls, gates, models, segments
 from footprint_core.projection.composition import composed, window_visited
+from footprint_core.projection.place import NONE, Kinds
 
 
 def events_for(
-    entry: Entry,
-    *,
-    run_id: str,
-    segment: int,
-    marks: Marks = (),
-    unwanted: frozenset[type[ev.Event]] = frozenset(),
+    entry: Entry, *, run_id: str, segment: int, marks: Marks = (), unwanted: Kinds = NONE
 ) -> tuple[ev.Event, ...]:
-    """The events of a committed fact, in the order they are delivered; none, one or several.
-
-    Those of every call that are `unwanted` are left out, so that they cost nothing.
-    """
+    """The events of a fact, in the order they are delivered; `unwanted` ones of every call are left out."""
     at = (run_id, segment, entry.position, entry.time)
     fact = entry.fact
     match fact:
-        # The facts of every call come first: an arm costs one look at each before it.
+        # Those of every call come first: an arm costs one look at each before it.
         case fa.Decided():
             # What another ledger filed was told when it was filed.
             return () if fact.imported is not None else (gates.decided(fact, at, marks),)

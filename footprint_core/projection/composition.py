@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from footprint_core import events as ev
 from footprint_core import facts as fa
-from footprint_core.projection.place import At
+from footprint_core.projection.place import NONE, At, Kinds
 
 
 def window_visited(fact: fa.WindowVisited, at: At) -> tuple[ev.Event, ...]:
@@ -37,9 +37,7 @@ def window_visited(fact: fa.WindowVisited, at: At) -> tuple[ev.Event, ...]:
     return (*left, pressed)
 
 
-def composed(
-    fact: fa.ModelAsked, at: At, unwanted: frozenset[type[ev.Event]] = frozenset()
-) -> tuple[ev.Event, ...]:
+def composed(fact: fa.ModelAsked, at: At, unwanted: Kinds = NONE) -> tuple[ev.Event, ...]:
     """The slots in order, then the tools that are offered, then the call itself."""
     run_id, segment, sequence, time = at
     told: list[ev.Event] = []

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from footprint_core import events as ev
 from footprint_core import facts as fa
-from footprint_core.projection.place import At, seconds
+from footprint_core.projection.place import NONE, At, Kinds, seconds
 
 
-def replied(
-    fact: fa.ModelReplied, at: At, unwanted: frozenset[type[ev.Event]] = frozenset()
-) -> tuple[ev.Event, ...]:
+def replied(fact: fa.ModelReplied, at: At, unwanted: Kinds = NONE) -> tuple[ev.Event, ...]:
     """The reply is complete, and where the loop goes."""
     usage = fact.usage
     ended = ev.ModelCallEnded(

@@ -5,10 +5,16 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TypeAlias
 
+from footprint_core.events import Event
 from footprint_core.messages import TOOL_NAME
 
 At: TypeAlias = tuple[str, int, int, int]
 """Where an event comes from: run id, segment, position, and time in microseconds."""
+
+Kinds: TypeAlias = frozenset[type[Event]]
+"""Classes of events."""
+
+NONE: Kinds = frozenset()
 
 
 @lru_cache(maxsize=1024)

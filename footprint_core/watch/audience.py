@@ -84,11 +84,10 @@ class Audience:
         """Somebody came or left."""
         ignored = [one.ignores for one in self._watchers if one.attached]
         self.listening = bool(self._subscribers.under or ignored)
-        # Who subscribed to a function's own events is rare enough to have all of them built.
-        if self._subscribers.under or not ignored:
-            self.unwanted = frozenset()
-        else:
-            self.unwanted = frozenset.intersection(*ignored)
+        # Where a function subscribed, all of them are built: that is rare.
+        self.unwanted = frozenset()
+        if ignored and not self._subscribers.under:
+            self.unwanted = ignored[0].intersection(*ignored[1:])
 
     def publish(self, events: Iterable[Event]) -> None:
         """Tell the watchers in order, then the subscribers, of one event after another.
