@@ -6,7 +6,6 @@ import asyncio
 import logging
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, overload
 
@@ -239,7 +238,7 @@ class Agent:
         last = [watcher for watcher in self._spec.bus.given if release(watcher)]
         try:
             async with asyncio.timeout(timeout + _GRACE_SECONDS):
-                await THREADS.call(partial(self._spec.bus.close, last, timeout))
+                await self._spec.bus.close(last, timeout)
         except TimeoutError:
             _log.warning("A recorder did not close within %.1f seconds; what it held may be lost.", timeout)
         finally:

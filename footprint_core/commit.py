@@ -7,7 +7,7 @@ acts is durable before it acts, because whoever acts commits first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from typing import TypeVar
 
 from footprint_core.cancellation import Cancellation
@@ -19,6 +19,7 @@ from footprint_core.facts import Decided, Fact, SegmentEnded, TraceRef
 from footprint_core.ledger import Batch, Entry, Ledger, PauseBody, Receipt, decision_row
 from footprint_core.plain import Json
 from footprint_core.projection import events_for
+from footprint_core.projection.place import NONE, Kinds
 from footprint_core.projection.segments import fatal, turn_ended
 from footprint_core.state import RunState
 from footprint_core.watch import Audience
@@ -155,19 +156,28 @@ class Writer:
         return error
 
     def _publish(self, receipt: Receipt) -> None:
-        listening, unwanted = self._audience.listening, self._audience.unwanted
-        events: list[Event] = []
         for entry in receipt.entries:
             fact = entry.fact
-            marks = receipt.marks.get(entry.position, ())
             if type(fact) is Decided:
+                marks = receipt.marks.get(entry.position, ())
                 self._rows.append(decision_row(self.run_id, self.segment, entry, fact, marks))
-            if listening:
-                events += events_for(
-                    entry, run_id=self.run_id, segment=self.segment, marks=marks, unwanted=unwanted
-                )
-        if events:
-            self._audience.publish(events)
+        if self._audience.listening:
+            self._audience.publish(self._events(receipt))
+
+    def _events(self, receipt: Receipt) -> Iterator[Event]:
+        """The events of a commit. Whoever subscribes at one may want later ones that nobody wanted before."""
+        for entry in receipt.entries:
+            unwanted = self._audience.unwanted
+            events = self._of(entry, receipt, unwanted)
+            for index, event in enumerate(events):
+                yield event
+                if self._audience.unwanted is not unwanted:
+                    yield from _behind(events[: index + 1], self._of(entry, receipt, NONE))
+                    break
+
+    def _of(self, entry: Entry, receipt: Receipt, unwanted: Kinds) -> tuple[Event, ...]:
+        marks = receipt.marks.get(entry.position, ())
+        return events_for(entry, run_id=self.run_id, segment=self.segment, marks=marks, unwanted=unwanted)
 
     def signal(self, event: Signal) -> None:
         """Tell the watchers at once; nothing is written and nothing may depend on it."""
@@ -187,6 +197,14 @@ class Writer:
     def decisions(self) -> tuple[Decision, ...]:
         """The decision rows of this segment as they are kept."""
         return tuple(self._rows)
+
+
+def _behind(told: tuple[Event, ...], every: tuple[Event, ...]) -> Iterator[Event]:
+    """The rest of the events of a fact; what was told of it already lacks whole classes of them."""
+    rest = iter(every)
+    for one in told:
+        next(other for other in rest if type(other) is type(one))
+    return rest
 
 
 async def _finish(work: Awaitable[T]) -> T:

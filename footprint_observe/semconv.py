@@ -2,7 +2,8 @@
 
 Recorders, dashboards and the README take their names from here. `gen_ai.*`, `error.type` and `server.address`
 are spelled as in version 1.41 of the OpenTelemetry conventions; the installed package is no source for
-them, because it marks every `gen_ai` constant as moved. A second spelling is a second dict like `NAMES`.
+them, because it marks every `gen_ai` constant as moved. Recorders use the constants as they stand here, so
+another spelling is other values here; two at a time would mean recorders that look each name up.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ USAGE_OUTPUT: Final = "gen_ai.usage.output_tokens"
 # Of viewers that read no other mark of a guardrail.
 SPAN_KIND: Final = "openinference.span.kind"
 
-# Of a run.
+# Of a run, on the span of a segment. The decisions are those of the segment. Iterations and total tokens are
+# those of the run so far, segments before a pause included, so they are not to be added up over segments.
 DECISIONS_ALLOW: Final = "footprint.decisions.allow"
 DECISIONS_ASK: Final = "footprint.decisions.ask"
 DECISIONS_DENY: Final = "footprint.decisions.deny"

@@ -93,15 +93,15 @@ class Console(Opened):
         id: The watcher's id.
     """
 
+    ignores: ClassVar[frozenset[type[Event]]] = frozenset(get_args(_Silent))
+    """The events that have no line."""
+
     def __init__(self, *, file: TextIO | None = None, id: str = "console") -> None:
         self._id = id
         self._rich = _Terminal(file=file, stderr=file is None, highlight=False, soft_wrap=True)
         self._names = Names()
         self._last: tuple[str, int] | None = None
         self._handover: Handover[Event] = Handover(self._print, id=id, batch=_BATCH, bound=_QUEUE, delay=0.0)
-
-    ignores: ClassVar[frozenset[type[Event]]] = frozenset(get_args(_Silent))
-    """The events that have no line."""
 
     @property
     def id(self) -> str:

@@ -19,7 +19,7 @@ from footprint_core.errors import RecorderError
 from footprint_core.events import EVENTS, AgentConfigured, Event
 from footprint_observe.recording import Opened
 
-from .otel_metrics_counting import COUNTED, Counting
+from .otel_metrics_counting import COUNTED, Tally
 from .otel_metrics_instruments import instruments
 from .otel_metrics_observed import Approvals
 from .otel_metrics_table import MAX_SETS, OTHER
@@ -42,7 +42,7 @@ class OtelMetrics(Opened):
         id: The watcher's id.
 
     Attributes:
-        url: Where its page is, when it has one.
+        url: Where its page is, when it has one; a forked process has none.
         ignores: The events it counts nothing of.
 
     Raises:
@@ -91,16 +91,18 @@ class OtelMetrics(Opened):
             id: The watcher's id.
 
         Raises:
-            RecorderError: The endpoint is none of these, or `interval` is no time.
+            RecorderError: The endpoint is none of these, `interval` is no time, or the exporter refuses what
+                `OTEL_EXPORTER_OTLP_*` says.
             LedgerOpenError: `ledger` is not the path of a file.
         """
-        from .otel_metrics_push import Push
-        from .otlp_endpoint import parsed
+        from .otel_metrics_push import Push, metric_exporter
+        from .otlp_endpoint import from_environment, parsed
 
         if not 0 < interval < math.inf:
             raise RecorderError("OtelMetrics.to_otlp(interval=) takes seconds above 0; give 15.")
         collector = parsed(endpoint, path="/v1/metrics")
-        push = Push(collector, service_name=service_name, interval=interval, id=id)
+        exporter = from_environment(lambda: metric_exporter(collector))
+        push = Push(collector, exporter, service_name=service_name, interval=interval, id=id)
         return cls._by(push, ledger, id)
 
     @classmethod
@@ -185,7 +187,7 @@ class OtelMetrics(Opened):
         elif self._left:
             # Of a run that belongs to the parent of this process.
             return
-        self._counting.take(event)
+        self._tally.take(event)
 
     def flush(self, timeout: float, /) -> bool:
         """Push, within `timeout` seconds; False when that failed. Without a push there is nothing to ship."""
@@ -199,7 +201,7 @@ class OtelMetrics(Opened):
 
     def _begin(self) -> None:
         self._instruments = instruments(self._way.provider)
-        self._counting = Counting(self._instruments)
+        self._tally = Tally(self._instruments)
         self._approvals = None if self._ledger is None else Approvals(self._ledger)
         if self._approvals is not None:
             self._instruments.observed.add(self._approvals)
@@ -213,7 +215,9 @@ class OtelMetrics(Opened):
 
     def _leave(self) -> None:
         self._beginning = threading.RLock()
+        self._tally.renew()
         self._left = self._way.leave()
+        self.url = None
 
 
 _live: WeakSet[OtelMetrics] = WeakSet()

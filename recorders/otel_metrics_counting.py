@@ -21,7 +21,7 @@ from footprint_core.events import (
 )
 from footprint_core.moments import LoopMoment
 from footprint_observe import semconv as n
-from footprint_observe.recording.names import error_class
+from footprint_observe.recording.names import CANCELLED, error_class
 
 from . import otel_metrics_table as table
 from .otel_metrics_instruments import Instruments
@@ -43,8 +43,6 @@ COUNTED: Final[frozenset[type[Event]]] = frozenset(
 
 _MAX_OPEN = 4096
 _MISJUDGED = frozenset({"raised", "timed-out", "malformed"})
-# What a model call that was cancelled is said to have ended with. Nothing raised, so nothing is an error.
-_CANCELLED = "CancelledError"
 _GOES_ON = frozenset({"paused", "abandoned"})
 _LEGAL: Final[dict[LoopMoment, tuple[Verdict, ...]]] = {
     "input": ("allow", "deny"),
@@ -67,7 +65,7 @@ class _Segment(msgspec.Struct, frozen=True):
 _UNKNOWN = _Segment()
 
 
-class Counting:
+class Tally:
     """What one recorder is told, counted.
 
     Args:
@@ -76,8 +74,12 @@ class Counting:
 
     def __init__(self, instruments: Instruments) -> None:
         self._to = instruments
-        self._lock = threading.Lock()
         self._open: dict[tuple[str, int], _Segment] = {}
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin with a lock that nobody holds, as a forked process must."""
+        self._lock = threading.RLock()
 
     def take(self, event: Event) -> None:
         """Add what an event says."""
@@ -162,4 +164,4 @@ class Counting:
 
 
 def _error(kind: str | None) -> str | None:
-    return None if kind is None or kind == _CANCELLED else error_class(kind)
+    return None if kind is None or kind == CANCELLED else error_class(kind)

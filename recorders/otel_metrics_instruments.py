@@ -25,9 +25,13 @@ class Counter:
 
     def __init__(self, meter: Meter, metric: Metric) -> None:
         self._add = meter.create_counter(metric.name, unit=metric.unit, description=metric.about).add
-        self._lock = threading.Lock()
         self.metric = metric
         self.sets = LabelSets(metric)
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin with a lock that nobody holds, as a forked process must."""
+        self._lock = threading.RLock()
 
     def add(self, amount: int, *labels: str | None) -> None:
         """Count."""
@@ -99,13 +103,20 @@ class Instruments:
         made = (one for one in vars(self).values() if isinstance(one, Counter | Histogram))
         return tuple(one.metric.name for one in made if one.sets.full)
 
+    def renew(self) -> None:
+        """Begin with locks that nobody holds, as a forked process must."""
+        for one in vars(self).values():
+            if isinstance(one, Counter | Observed):
+                one.renew()
+
     def _tell(self) -> None:
         for one in vars(self).values():
             if isinstance(one, Counter):
                 one.tell()
 
 
-_lock = threading.Lock()
+# Reentrant, since a signal handler may make a recorder in the middle of anything.
+_lock = threading.RLock()
 _made: WeakKeyDictionary[MeterProvider, Instruments] = WeakKeyDictionary()
 
 
@@ -123,6 +134,12 @@ def instruments(provider: MeterProvider) -> Instruments:
         return found
 
 
+def _begin_in_child() -> None:
+    for made in _made.values():
+        made.renew()
+    _lock.release()
+
+
 if hasattr(os, "register_at_fork"):
     # A child must not begin with a lock that a thread of its parent holds.
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_begin_in_child)

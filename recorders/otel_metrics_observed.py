@@ -73,10 +73,10 @@ class Observed:
 
     def __init__(self, meter: Meter, tell: Callable[[], None]) -> None:
         self._tell = tell
-        self._lock = threading.Lock()
         self._approvals: WeakSet[Approvals] = WeakSet()
         self._raised: dict[str, int] = {}
         self._health = _Health()
+        self.renew()
         for metric, callback in (
             (table.APPROVALS_PENDING, self._pending),
             (table.APPROVALS_OLDEST, self._oldest),
@@ -91,15 +91,22 @@ class Observed:
                 metric.name, [callback], unit=metric.unit, description=metric.about
             )
 
+    def renew(self) -> None:
+        """Begin with a lock that nobody holds, and queues that count from zero, as a forked process must."""
+        # Reentrant: a signal handler may close a recorder in the middle of this.
+        self._lock = threading.RLock()
+        self._health.count_on()
+
     def add(self, approvals: Approvals) -> None:
         """Read this ledger, too, until `remove`, or until nobody has it."""
         with self._lock:
-            self._approvals.add(approvals)
+            self._approvals = self._approvals | {approvals}
 
     def remove(self, approvals: Approvals) -> None:
         """Read it no more."""
         with self._lock:
-            self._approvals.discard(approvals)
+            # Another set, since the handler may have come while this one is read.
+            self._approvals = self._approvals - {approvals}
 
     def raised(self, watcher: str) -> None:
         """A watcher raised."""
@@ -125,12 +132,13 @@ class Observed:
         return [Observation(count, {n.WATCHER: name}) for name, count in self._health.queued().items()]
 
     def _dropped(self, _: CallbackOptions) -> Iterable[Observation]:
-        totals = self._health.totals()
+        with self._lock:
+            totals = self._health.totals()
         return [Observation(lost, {n.WATCHER: name}) for name, (lost, _) in totals.items()]
 
     def _errors(self, _: CallbackOptions) -> Iterable[Observation]:
-        totals = self._health.totals()
         with self._lock:
+            totals = self._health.totals()
             raised = dict(self._raised)
         return [
             *(Observation(count, {n.WATCHER: name, n.STAGE: WATCH}) for name, count in raised.items()),
@@ -142,10 +150,13 @@ class _Health:
     """What the recorders of this process lost and failed at, added up by their ids."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._names = LabelSets(table.RECORDER_QUEUE)
-        self._seen: WeakKeyDictionary[Handover[Any], tuple[int, int]] = WeakKeyDictionary()
         self._totals: dict[str, tuple[int, int]] = {}
+        self.count_on()
+
+    def count_on(self) -> None:
+        """Add what queues say from now on, which begin at zero, to what there is."""
+        self._seen: WeakKeyDictionary[Handover[Any], tuple[int, int]] = WeakKeyDictionary()
 
     def name(self, id: str) -> str:
         """What the label of a recorder says."""
@@ -161,12 +172,11 @@ class _Health:
 
     def totals(self) -> dict[str, tuple[int, int]]:
         """How many items were lost, and how many shipments failed; also those of a recorder that is gone."""
-        with self._lock:
-            for handover in handovers():
-                name = self.name(handover.id)
-                now = (handover.dropped, handover.errors)
-                before = self._seen.get(handover, (0, 0))
-                lost, failed = self._totals.get(name, (0, 0))
-                self._totals[name] = (lost + now[0] - before[0], failed + now[1] - before[1])
-                self._seen[handover] = now
-            return dict(self._totals)
+        for handover in handovers():
+            name = self.name(handover.id)
+            now = (handover.dropped, handover.errors)
+            before = self._seen.get(handover, (0, 0))
+            lost, failed = self._totals.get(name, (0, 0))
+            self._totals[name] = (lost + now[0] - before[0], failed + now[1] - before[1])
+            self._seen[handover] = now
+        return dict(self._totals)

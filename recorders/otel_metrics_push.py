@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import threading
 import uuid
 from weakref import WeakSet
@@ -40,6 +41,7 @@ class Push:
 
     Args:
         collector: Where the collector is.
+        exporter: What pushes there; without one, it is made with the first push.
         service_name: The service the figures belong to.
         interval: Seconds between two pushes.
         id: The recorder's id.
@@ -47,14 +49,22 @@ class Push:
     """
 
     def __init__(
-        self, collector: Endpoint, *, service_name: str | None, interval: float, id: str, parent: str = ""
+        self,
+        collector: Endpoint,
+        exporter: MetricExporter | None = None,
+        *,
+        service_name: str | None,
+        interval: float,
+        id: str,
+        parent: str = "",
     ) -> None:
         self._collector = collector
+        self._exporter = exporter
+        self._process = os.getpid()
         self._service_name = service_name
         self._interval = interval
         self._id = id
         self._outage = Outage()
-        self._exporter: MetricExporter | None = None
         self._reader = InMemoryMetricReader()
         who = _whose(resource(service_name), parent)
         self._instance = str(who.attributes[n.SERVICE_INSTANCE])
@@ -177,7 +187,7 @@ class Push:
         return True
 
     def _give_back(self) -> None:
-        if self._exporter is not None:
+        if self._exporter is not None and self._process == os.getpid():
             self._exporter.shutdown()  # pyright: ignore[reportUnknownMemberType]
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
-from opentelemetry.metrics import MeterProvider
+from opentelemetry.metrics import MeterProvider, get_meter_provider
 
 _log = logging.getLogger("footprint")
-_SILENT = frozenset({"NoOpMeterProvider", "_ProxyMeterProvider"})
+_STANDS_IN = "_ProxyMeterProvider"
+_SILENT = frozenset({"NoOpMeterProvider", _STANDS_IN})
 
 
 class Way(Protocol):
@@ -76,7 +77,11 @@ class Given:
     @property
     def notices(self) -> tuple[str, ...]:
         """Whether nobody will ever see the figures."""
-        if type(self.provider).__name__ not in _SILENT:
+        kind = type(self.provider).__name__
+        if kind == _STANDS_IN:
+            # It hands on to the global one as soon as there is one.
+            kind = type(get_meter_provider()).__name__
+        if kind not in _SILENT:
             return ()
         return ("OtelMetrics() has a meter provider that records nothing; give it one that does.",)
 

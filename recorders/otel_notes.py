@@ -81,32 +81,34 @@ def noted(event: Noted) -> Attributes:
         case CredentialFailed():
             raised = None if event.error_class is None else error_class(event.error_class)
             return clean({n.CREDENTIAL_SERVICE: event.service, n.ERROR_TYPE: raised})
+        case OutputRetried() | OutputUnmet():
+            return _noted_of_output(event)
         case _:
             return _noted_of_run(event)
 
 
-def _noted_of_run(
-    event: OutputRetried | OutputUnmet | BudgetSpent | FatalError | ObserverError,
-) -> Attributes:
+def _noted_of_output(event: OutputRetried | OutputUnmet) -> Attributes:
+    if isinstance(event, OutputRetried):
+        return clean(
+            {
+                n.OUTPUT_ATTEMPT: event.attempt,
+                n.OUTPUT_RETRIES: event.retries_remaining,
+                n.OUTPUT_STAGE: event.stage,
+                n.ITERATION: event.iteration,
+            }
+        )
+    return clean(
+        {
+            n.OUTPUT_ATTEMPT: event.attempts,
+            n.OUTPUT_STAGE: event.stage,
+            n.OUTPUT_BROKEN_BY: event.broken_by,
+            n.ITERATION: event.iteration,
+        }
+    )
+
+
+def _noted_of_run(event: BudgetSpent | FatalError | ObserverError) -> Attributes:
     match event:
-        case OutputRetried():
-            return clean(
-                {
-                    n.OUTPUT_ATTEMPT: event.attempt,
-                    n.OUTPUT_RETRIES: event.retries_remaining,
-                    n.OUTPUT_STAGE: event.stage,
-                    n.ITERATION: event.iteration,
-                }
-            )
-        case OutputUnmet():
-            return clean(
-                {
-                    n.OUTPUT_ATTEMPT: event.attempts,
-                    n.OUTPUT_STAGE: event.stage,
-                    n.OUTPUT_BROKEN_BY: event.broken_by,
-                    n.ITERATION: event.iteration,
-                }
-            )
         case BudgetSpent():
             return clean(
                 {

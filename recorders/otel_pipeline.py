@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from footprint_observe.recording import Handover, Later
 
-from .otlp_endpoint import EXPORT_SECONDS, Endpoint, made, parsed, resource
+from .otlp_endpoint import EXPORT_SECONDS, Endpoint, from_environment, parsed, resource
 from .otlp_quiet import Outage
 
 _BATCH = 128
@@ -36,7 +36,8 @@ class QueuedSpans(SpanProcessor):
         self._make = make
         self._anybody_there = anybody_there
         self._outage = Outage()
-        self._exporter = made(make)
+        self._failed = False
+        self._exporter = from_environment(make)
         self._process = os.getpid()
         self._handover: Handover[ReadableSpan] = Handover(
             self._export,
@@ -76,6 +77,11 @@ class QueuedSpans(SpanProcessor):
         """How many exports failed."""
         return self._handover.errors
 
+    @property
+    def failing(self) -> bool:
+        """Whether the last export failed; a forked process has made none yet."""
+        return self._failed and self._process == os.getpid()
+
     def flush(self, timeout: float, /) -> bool:
         """Ship what is queued, within `timeout` seconds; False when something is left, or was lost."""
         return self._handover.flush(timeout)
@@ -87,7 +93,8 @@ class QueuedSpans(SpanProcessor):
     def _export(self, spans: list[ReadableSpan]) -> bool:
         if self._process != os.getpid():
             self._exporter, self._process = self._make(), os.getpid()
-        if self._exported(spans):
+        self._failed = not self._exported(spans)
+        if not self._failed:
             self._outage.over()
             return True
         if not self._anybody_there():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import Final, Literal, TypeAlias, assert_never, assert_type
+from typing import Literal, TypeAlias, assert_never, assert_type
 
 from opentelemetry.context import get_current
 from opentelemetry.trace import (
@@ -63,7 +63,7 @@ from footprint_core.events import (
 from footprint_core.facts import TraceRef
 from footprint_core.watch import Scope
 from footprint_observe import semconv as n
-from footprint_observe.recording.names import SegmentNames
+from footprint_observe.recording.names import CANCELLED, SegmentNames
 
 from . import otel_attributes as attributes
 from .otel_calls import Calls, OpenCall
@@ -87,8 +87,6 @@ Silent: TypeAlias = (
 )
 """The events that say nothing about a span; most of what a run tells are these."""
 
-# What a model call that was cancelled is said to have ended with. Nothing raised, so nothing is an error.
-_CANCELLED: Final = "CancelledError"
 _TRACE_ID = re.compile("[0-9a-f]{32}")
 _SPAN_ID = re.compile("[0-9a-f]{16}")
 
@@ -287,7 +285,7 @@ class Segment:
             return
         if told := attributes.model_ended(event):
             chat.span.set_attributes(told)
-        if event.error_class is not None and event.error_class != _CANCELLED:
+        if event.error_class is not None and event.error_class != CANCELLED:
             fail(chat.span, event.error_class)
         chat.end(time)
 

@@ -27,7 +27,6 @@ from .otel_pipeline import QueuedSpans, pipeline
 from .otel_segment import DecisionsAs, Segment, Silent
 
 _log = logging.getLogger("footprint")
-_MAX_OPEN = 4096
 
 _NOTHING = (
     "OtelSpans() has a tracer provider that records nothing; give it one that does, or unset "
@@ -52,6 +51,9 @@ class OtelSpans(Opened):
     Raises:
         RecorderError: `decisions` is another word.
     """
+
+    ignores: ClassVar[frozenset[type[Event]]] = frozenset(get_args(Silent))
+    """The events that say nothing about a span."""
 
     def __init__(
         self,
@@ -97,9 +99,6 @@ class OtelSpans(Opened):
         made._queue = queue
         return made
 
-    ignores: ClassVar[frozenset[type[Event]]] = frozenset(get_args(Silent))
-    """The events that say nothing about a span."""
-
     @property
     def id(self) -> str:
         """The watcher's id."""
@@ -126,7 +125,7 @@ class OtelSpans(Opened):
         said = tuple(self._notices)
         if lost := self.dropped:
             said += (f"{lost} spans were lost; look at the collector and its address.",)
-        elif self.errors and (waiting := self.queued):
+        elif self._queue is not None and self._queue.failing and (waiting := self.queued):
             said += (f"{waiting} spans wait for a collector that does not take them; look at its address.",)
         return said
 

@@ -91,7 +91,7 @@ def parsed(endpoint: str, *, path: str) -> Endpoint:
     )
 
 
-def made(make: Callable[[], E]) -> E:
+def from_environment(make: Callable[[], E]) -> E:
     """What `make` makes, which reads `OTEL_EXPORTER_OTLP_*`.
 
     Raises:

@@ -8,6 +8,7 @@ import gc
 import os
 import queue
 import socket
+import sqlite3
 import sys
 import threading
 import time
@@ -182,6 +183,36 @@ class Sends(Touches):
 class Sleeps(Touches):
     def touch(self, line: bytes) -> None:
         time.sleep(0)
+
+
+class Moves(Touches):
+    def touch(self, line: bytes) -> None:
+        self._path.replace(self._path)
+
+
+class LooksForAFile(Touches):
+    def touch(self, line: bytes) -> None:
+        self._path.stat()
+
+
+class OpensADatabase(Touches):
+    def touch(self, line: bytes) -> None:
+        sqlite3.connect(":memory:").close()
+
+
+class AwaitsAnEvent(Touches):
+    def touch(self, line: bytes) -> None:
+        threading.Event().wait(0)
+
+
+class AwaitsAThread(Touches):
+    def __init__(self, path: Path, gate: threading.Event) -> None:
+        super().__init__(path, gate)
+        self._ended = threading.Thread(target=bytes)
+        self._ended.start()
+
+    def touch(self, line: bytes) -> None:
+        self._ended.join()
 
 
 class Prints(Touches):

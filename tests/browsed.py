@@ -7,6 +7,7 @@ import os
 import re
 import select
 import subprocess
+import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -57,6 +58,7 @@ class Served:
         self.said = said
         found = _ADDRESS.search(said[0])
         assert found is not None, said
+        self.address = found[1]
         self.port = int(found[2])
         self.url = f"http://127.0.0.1:{self.port}"
 
@@ -109,10 +111,21 @@ def files(folder: Path) -> set[str]:
 
 
 @contextmanager
-def serving(path: Path, *options: str, lines: int = 1, **env: str) -> Generator[Served]:
-    """Serve a file on a free port; it has printed its first lines by then, and ends as by Ctrl-C."""
+def serving(
+    path: Path, *options: str, lines: int = 1, start: str | None = None, **env: str
+) -> Generator[Served]:
+    """Serve a file on a free port; it has printed its first lines by then, and ends as by Ctrl-C.
+
+    Args:
+        path: The file.
+        options: More of the command.
+        lines: How many lines it prints first.
+        start: A program to start in the place of the command.
+        env: More of its environment.
+    """
     pytest.importorskip("datasette_dashboards", reason="needs the extra datasette")
-    command = [installed(), "serve", "--db", str(path), "--port", "0", *options]
+    program = [installed()] if start is None else [sys.executable, "-c", start]
+    command = [*program, "serve", "--db", str(path), "--port", "0", *options]
     with subprocess.Popen(
         command, env=environment(**env), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

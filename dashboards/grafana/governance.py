@@ -114,7 +114,11 @@ def _numbers() -> list[Panel]:
             decimals=0,
         ),
         number(
-            _number("Lost", "Events or spans that recorders lost: what is drawn here is too little by them."),
+            _number(
+                "Lost",
+                "What recorders lost: spans, lines, or the last figures of a program that ended. The ledger "
+                "lost nothing, and lost spans take nothing from what is drawn here.",
+            ),
             now(total(dropped)),
             steps=[(1, "red")],
             decimals=0,
@@ -186,11 +190,23 @@ def _rules() -> Panel:
 
 def _people() -> list[Panel]:
     latency = [
-        over_time(quantile(q, semconv.APPROVAL_LATENCY, by=ANSWER), f"{{{{{ANSWER}}}}} p{q * 100:.0f}", ref)
+        over_time(
+            quantile(q, semconv.APPROVAL_LATENCY, by=ANSWER, window=RANGE),
+            f"{{{{{ANSWER}}}}} p{q * 100:.0f}",
+            ref,
+        )
         for q, ref in ((0.5, "A"), (0.95, "B"))
     ]
     return [
-        lines(_half("Time to an answer", "How long people took, by what they answered.", "s"), *latency),
+        lines(
+            # People answer some times a day: in the window of a rate there would hardly ever be one.
+            _half(
+                "Time to an answer",
+                "How long people took, by what they answered; each point looks back as long as the whole is.",
+                "s",
+            ),
+            *latency,
+        ),
         lines(
             _half("Answers", "How many questions a minute were answered, and how.", "opm"),
             over_time(per_minute(LATENCY, by=ANSWER), f"{{{{{ANSWER}}}}}"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from dataclasses import dataclass
-from typing import Literal
 
 from grafana_foundation_sdk.builders import prometheus, tempo
 from grafana_foundation_sdk.cog.builder import Builder
@@ -27,6 +26,12 @@ Query = Builder[Dataquery]
 TRACEQL_AGENT = f'span.{semconv.AGENT_NAME} =~ "${{agent:pipe}}"'
 """Whether a span is of an agent that was chosen."""
 
+EVERY = "0/*|.*|.*/"
+"""All that can be chosen, which Grafana puts into queries as it is, and quotes for none of them.
+
+To PromQL and TraceQL it is a pattern of three parts, of which the second matches everything. To SQL it is a
+zero and a comment: the number 0 is no name, whatever somebody calls an agent.
+"""
 
 _FROM = "strftime('%Y-%m-%dT%H:%M:%f', $__from / 1000.0, 'unixepoch')"
 _TO = "strftime('%Y-%m-%dT%H:%M:%f', $__to / 1000.0, 'unixepoch')"
@@ -55,8 +60,9 @@ def _meant(word: re.Match[str]) -> str:
             return _RECENT.replace("RUN", given[0])
         case "chosen":
             column, variable = given
-            words = f"${{{variable}:csv}}"
-            return f"('{words}' = '.*' or instr(',{words},', ',' || {column} || ','))"
+            words = f"${{{variable}:sqlstring}}"
+            # Grafana puts a backslash before each double quote, too, which SQLite takes for a letter.
+            return f"""(0 in ({words}) or replace({column}, '"', '\\"') in ({words}))"""
         case _:
             return _TRACE.replace("RUNS", given[0])
 
@@ -90,7 +96,6 @@ class JaegerSearch(Dataquery, Builder[Dataquery]):
     """A search in Jaeger: the newest traces of a service that have a span with these tags."""
 
     tags: dict[str, str]
-    operation: str = ""
     ref_id: str = "A"
 
     def build(self) -> Dataquery:
@@ -102,7 +107,6 @@ class JaegerSearch(Dataquery, Builder[Dataquery]):
         return {
             "datasource": JAEGER,
             "limit": 50,
-            "operation": self.operation,
             "queryType": "search",
             "refId": self.ref_id,
             "service": "$service",
@@ -117,12 +121,11 @@ class Sql(Dataquery, Builder[Dataquery]):
     `seconds[column]` is a time as seconds since 1970. `within[column]` says whether it is in the time that
     is looked at. `recent[run_id]` says whether a segment of the run began there or on the day before, which
     makes a question cost what that time holds and not what the file does. `chosen[column, variable]` says
-    whether a value was chosen at the top, where `.*` is all of them. `trace[runs]` is the newest trace of a
-    run.
+    whether a value was chosen at the top, where `EVERY` is all of them. `trace[runs]` is the newest trace of
+    a run.
     """
 
     sql: str
-    shape: Literal["table", "time series"] = "table"
     ref_id: str = "A"
 
     def build(self) -> Dataquery:
@@ -135,7 +138,7 @@ class Sql(Dataquery, Builder[Dataquery]):
         return {
             "datasource": LEDGER,
             "queryText": text,
-            "queryType": self.shape,
+            "queryType": "table",
             "rawQueryText": text,
             "refId": self.ref_id,
             "timeColumns": ["time"],

@@ -56,7 +56,7 @@ def runs(dashboard: Dashboard) -> Dashboard:
         ("Tools", [*_tools(), ledger.tools()]),
         ("Models", _models()),
         ("Runs in the ledger", [ledger.without_end(), ledger.in_doubt(), ledger.slowest()]),
-        ("Spans against rows", [ledger.agreement()]),
+        ("Metrics against rows", [ledger.agreement()]),
         ("One run", [ledger.decisions(), ledger.calls()]),
     ):
         dashboard.with_row(Row(title))

@@ -12,7 +12,7 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 
 from dashboards.grafana.names import AGENT, MIDDLEWARE, OF_AGENT, TOOL, counter, histogram
-from dashboards.grafana.queries import JAEGER, LEDGER, PROMETHEUS, TEMPO
+from dashboards.grafana.queries import EVERY, JAEGER, LEDGER, PROMETHEUS, TEMPO
 from footprint_observe import semconv
 
 Variable = Builder[VariableModel]
@@ -68,4 +68,4 @@ def _of_labels(name: str, label: str, query: str) -> Variable:
     every = VariableOption(selected=True, text=["All"], value=["$__all"])
     made = QueryVariable(name).label(label).datasource(PROMETHEUS).query(query).current(every)
     made = made.refresh(VariableRefresh.ON_TIME_RANGE_CHANGED).sort(VariableSort.ALPHABETICAL_ASC)
-    return made.multi(multi=True).include_all(include_all=True).all_value(".*")
+    return made.multi(multi=True).include_all(include_all=True).all_value(EVERY)

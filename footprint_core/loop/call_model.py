@@ -53,11 +53,12 @@ async def call_model(turn: Turn, iteration: int, *, offer_tools: bool) -> ModelR
             raise
         raise ProviderError(provider=spec.provider.name, error_class=kind) from error
     ended = turn.writer.now()
+    stopped = plain.detach(completed.stop_reason)
     replied = ModelReplied(
         iteration=iteration,
         call_count=len(completed.tool_calls),
         # A provider may hand on a word of its own, and watchers are told it.
-        stop_reason=completed.stop_reason if completed.stop_reason in _STOPS else "other",
+        stop_reason=stopped if stopped in _STOPS else "other",
         duration_us=ended - began,
         route=_route(turn, completed, iteration),
         usage=completed.usage,
@@ -73,7 +74,9 @@ async def call_model(turn: Turn, iteration: int, *, offer_tools: bool) -> ModelR
 
 def _name(given: str) -> str | None:
     """A name a provider gave, as watchers may be told it: only one in which no sentence fits."""
-    return given if _NAME.fullmatch(given) else None
+    # The provider's own object, of whatever class, would go into rows and events.
+    name: str = plain.detach(given)
+    return name if _NAME.fullmatch(name) else None
 
 
 _NAME = re.compile(r"[A-Za-z0-9_.:/@+-]{1,200}")
@@ -107,8 +110,8 @@ async def _read(
     completed: Completed | None = None
     first_chunk: int | None = None
     chunks = 0
-    writer = turn.writer
-    with turn.audience.enclose("model", writer.run_id, writer.segment, iteration):
+    writer, audience = turn.writer, turn.audience
+    with audience.enclose("model", writer.run_id, writer.segment, iteration):
         reply = turn.spec.provider.reply(request)
         if type(reply) is Whole:
             # It is there already, and has no chunks.
@@ -119,7 +122,7 @@ async def _read(
                 continue
             if first_chunk is None:
                 first_chunk = writer.now() - began
-            if turn.audience.listening:
+            if audience.listening and TokenStreamed not in audience.unwanted:
                 writer.signal(
                     TokenStreamed(
                         run_id=writer.run_id,
@@ -153,9 +156,9 @@ def _usable(calls: tuple[ToolCall, ...], iteration: int) -> tuple[ToolCall, ...]
 
     A model repeats ids, and can hide content in them.
     """
-    if len(calls) == 1 and harmless_id(calls[0].id):
-        return (_written(calls[0]),)
     calls = tuple(map(_written, calls))
+    if len(calls) == 1 and harmless_id(calls[0].id):
+        return calls
     seen: set[str] = set()
     usable: list[ToolCall] = []
     for index, call in enumerate(calls):
@@ -173,7 +176,8 @@ def _usable(calls: tuple[ToolCall, ...], iteration: int) -> tuple[ToolCall, ...]
 
 
 def _written(call: ToolCall) -> ToolCall:
-    """The call with texts that can be written: a lone surrogate could not."""
-    if call.name.isascii() and call.args_json.isascii():
+    """The call with texts that can be written: a lone surrogate could not, nor a text of another class."""
+    id, name, args_json = map(plain.detach, (call.id, call.name, call.args_json))
+    if id is call.id and name is call.name and args_json is call.args_json:
         return call
-    return msgspec.structs.replace(call, name=plain.detach(call.name), args_json=plain.detach(call.args_json))
+    return msgspec.structs.replace(call, id=id, name=name, args_json=args_json)

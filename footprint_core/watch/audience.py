@@ -64,7 +64,7 @@ class Audience:
 
     Attributes:
         listening: Whether there is anybody now; if not, no event needs to be built.
-        unwanted: The events that nobody has a use for, so they need not be built either.
+        unwanted: The events that nobody has a use for; of these, those that `Ignoring` names are not built.
     """
 
     __slots__ = ("__weakref__", "_enclosing", "_owed", "_subscribers", "_watchers", "listening", "unwanted")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from weakref import WeakSet
 
 from footprint_core.errors import DuplicateWatcherError
+from footprint_core.threads import THREADS
 from footprint_core.watch.audience import Audience, being_told
 from footprint_core.watch.listener import Listener, WatcherHealth, watching
 from footprint_core.watch.ports import Recorder, Watcher
@@ -97,24 +98,30 @@ class Bus:
         with self._lock:
             return tuple(one.health() for under in self._subscribers.under.values() for one in under)
 
-    def close(self, watchers: Sequence[object], timeout: float) -> None:
-        """Close the recorders among `watchers`, which were given, all within `timeout` seconds."""
-        deadline = time.monotonic() + timeout
+    async def close(self, watchers: Sequence[object], timeout: float) -> None:
+        """Close the recorders among `watchers`, which were given, each within `timeout` seconds.
+
+        Side by side, in a thread each, so that one that takes longer takes no time from the others.
+        """
         closing = [
-            (one, one.watcher)
+            _closed(one, one.watcher, timeout)
             for one in self._given
             if any(one.watcher is other for other in watchers) and isinstance(one.watcher, Recorder)
         ]
-        for listener, recorder in closing:
-            # They begin to ship side by side, so that one that ships nowhere takes no time from the others.
-            _isolated(listener, "flush", partial(recorder.flush, 0.0))
-        for listener, recorder in closing:
-            left = max(0.0, deadline - time.monotonic())
-            _isolated(listener, "close", partial(recorder.close, left))
+        for error in await asyncio.gather(*closing):
+            if error is not None:
+                raise error
 
 
-def _isolated(listener: Listener, where: str, call: Callable[[], object]) -> None:
+async def _closed(listener: Listener, recorder: Recorder, timeout: float) -> BaseException | None:
+    """Close a recorder; what it raised to end the program, for when all of them are closed."""
     try:
-        call()
-    except Exception as error:  # noqa: BLE001 - isolated like any failure of a watcher
-        listener.failed(error, where, "")
+        _, error = await THREADS.call(partial(recorder.close, timeout))
+    except RuntimeError as no_thread:
+        error = no_thread
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        return error
+    if error is not None:
+        # Isolated like any failure of a watcher, whatever it raised.
+        listener.failed(error, "close", "")
+    return None

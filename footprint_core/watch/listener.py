@@ -5,21 +5,22 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, cast
 
 import msgspec
 
 from footprint_core.errors import BuilderError
-from footprint_core.events import Event
-from footprint_core.watch.ports import Correlating, Counting, Enclosing, Watcher
-
-R = TypeVar("R")
+from footprint_core.events import EVENTS, Event
+from footprint_core.watch.ports import Correlating, Enclosing, Watcher
 
 _log = logging.getLogger("footprint")
 _SLOW_SECONDS = 0.05
 _RUNS = 4096
+_CLASSES: frozenset[type[Event]] = frozenset(EVENTS.values())
+_FIGURES = ("dropped", "queued", "errors")
+_NONE = object()
 _RUN_LATER = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 
 Tell: TypeAlias = Callable[[Event], object]
@@ -34,7 +35,7 @@ class WatcherHealth(msgspec.Struct, frozen=True, kw_only=True):
         failures: How often it raised.
         slowest: Its slowest call in seconds.
         slow: Whether that was slow enough to slow a run.
-        dropped: How many items the watcher lost; 0 when it does not say.
+        dropped: How many items the watcher lost; this and the others are 0 when it does not say.
         queued: How many items wait in it.
         errors: How often it failed to ship some.
         notices: What the watcher says about itself.
@@ -129,37 +130,51 @@ class Listener:
 
     def health(self) -> WatcherHealth:
         """How it does. What cannot be read of a watcher fails nothing, and a notice says so."""
-        said = cast("Counting", self.watcher)
-        silent: tuple[str, ...] = ()
         unread: list[str] = []
+        dropped, queued, errors = (_figure(self.watcher, name, unread) for name in _FIGURES)
         return WatcherHealth(
             watcher=self.name,
             failures=self.failures,
             slowest=self.slowest,
             slow=self.slowest > _SLOW_SECONDS,
-            dropped=_read(lambda: int(said.dropped), 0, unread),
-            queued=_read(lambda: int(said.queued), 0, unread),
-            errors=_read(lambda: int(said.errors), 0, unread),
-            notices=(*_read(lambda: tuple(map(str, said.notices)), silent, unread), *dict.fromkeys(unread)),
+            dropped=dropped,
+            queued=queued,
+            errors=errors,
+            notices=(*_notices(self.watcher, unread), *dict.fromkeys(unread)),
         )
 
 
-def _read(read: Callable[[], R], otherwise: R, unread: list[str]) -> R:
-    """What a watcher says of itself; `otherwise` when it says nothing, or cannot be read."""
+def _figure(watcher: object, name: str, unread: list[str]) -> int:
+    said = _said(watcher, name, unread)
+    # Anything else is a name a watcher happens to use otherwise: a list of errors, say.
+    return said if type(said) is int else 0
+
+
+def _notices(watcher: object, unread: list[str]) -> tuple[str, ...]:
+    said = _said(watcher, "notices", unread)
+    if not isinstance(said, tuple | list):
+        return ()
+    return tuple(one for one in cast("Sequence[object]", said) if isinstance(one, str))
+
+
+def _said(watcher: object, name: str, unread: list[str]) -> object:
+    """What a watcher says of itself under a name; None when it says nothing, or cannot be read."""
     try:
-        return read()
-    except AttributeError:
-        # Most watchers hold nothing, and have nothing to say.
-        return otherwise
+        return getattr(watcher, name)
     except Exception as error:  # noqa: BLE001 - a property of a watcher may raise anything
-        unread.append(f"What this watcher says of itself could not be read: {type(error).__name__}.")
-        return otherwise
+        # Most watchers have no such thing; one that has it failed inside of it, by whatever error.
+        if not isinstance(error, AttributeError) or inspect.getattr_static(watcher, name, _NONE) is not _NONE:
+            unread.append(f"What this watcher says of itself could not be read: {type(error).__name__}.")
+        return None
 
 
 def _ignored_by(watcher: object) -> frozenset[type[Event]]:
     ignored: object = getattr(watcher, "ignores", None)
     # Anything else is a name a watcher happens to use otherwise, and it is told of everything.
-    return cast("frozenset[type[Event]]", ignored) if isinstance(ignored, frozenset) else frozenset()
+    if not isinstance(ignored, set | frozenset):
+        return frozenset()
+    classes = frozenset(cast("frozenset[type[Event]]", ignored))
+    return classes if classes <= _CLASSES else frozenset()
 
 
 def watching(watcher: Watcher) -> Listener:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol, runtime_checkable
 
@@ -43,7 +44,10 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Counting(Protocol):
-    """A watcher that says how it does; `agent.health()` shows it, and 0 for a number the watcher has not."""
+    """A watcher that says how it does; `agent.health()` shows it.
+
+    It shows 0 for a figure the watcher has not, or that is no int, and those notices that are texts.
+    """
 
     @property
     def dropped(self) -> int:
@@ -70,12 +74,17 @@ class Counting(Protocol):
 class Ignoring(Protocol):
     """A watcher that has no use for some events, and is not told of them.
 
-    One that nobody has a use for is not even built.
+    Those that come with every model call and chunk are not even built when no watcher of the segment has a
+    use for them, and no function is subscribed, to whatever it is: `SlotComposed` and `ContextInjected` (only
+    both together), `ToolsOffered`, `IterationStarted`, `TokenStreamed`, `RouteDecided`, `IterationFinished`.
     """
 
     @property
-    def ignores(self) -> frozenset[type[Event]]:
-        """The classes of these events. Read once, when it is attached."""
+    def ignores(self) -> AbstractSet[type[Event]]:
+        """The classes of these events, as a set or frozenset. Read once, when it is attached.
+
+        A watcher whose `ignores` is anything else, or holds anything else, is told of everything.
+        """
         ...
 
 
@@ -112,5 +121,8 @@ class Recorder(Watcher, Protocol):
         ...
 
     def close(self, timeout: float, /) -> None:
-        """Flush and give back everything, within `timeout` seconds. Closing twice is harmless."""
+        """Flush and give back everything, within `timeout` seconds. Closing twice is harmless.
+
+        An agent calls it in a thread, beside the other recorders.
+        """
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import math
 import os
 import secrets
@@ -11,6 +12,7 @@ import signal
 import socket
 import sqlite3
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -25,8 +27,19 @@ from footprint_observe.serving.site import site
 from footprint_observe.store.connect import resolve
 from footprint_observe.store.log import log_of
 
-_SHORTEST_TOKEN = 16
+_SHORTEST_TOKEN, _LONGEST_TOKEN = 16, 512
 _HTTP = 80
+# What an answer that is being sent gets when the site ends; its question is stopped.
+_LEAVE_SECONDS = 3
+_KILLED = 130
+
+
+def _finite(ctx: click.Context, param: click.Parameter, given: float) -> float:
+    del ctx, param
+    # A range does not refuse it: it is neither smaller nor greater than anything.
+    if math.isnan(given):
+        raise click.BadParameter("nan is no number of seconds.")
+    return given
 
 
 @click.command()
@@ -44,7 +57,8 @@ _HTTP = 80
 )
 @click.option(
     "--token-file",
-    type=click.File(encoding="utf-8"),
+    # What is no text is no token either, and is refused as such.
+    type=click.File(encoding="utf-8", errors="replace"),
     metavar="FILE",
     help="Ask for the token in this file; FOOTPRINT_TOKEN holds one too.",
 )
@@ -53,49 +67,49 @@ _HTTP = 80
     default=5.0,
     show_default=True,
     type=click.FloatRange(min=0.1, max=3600),
+    callback=_finite,
     metavar="SECONDS",
     help="Stop a query after so long.",
 )
 def serve(*, path: str, host: str, port: int, token_file: Any, timeout: float) -> None:
     """Serve the ledger to a browser: a dashboard, named queries, and any SQL. Needs the extra `datasette`.
 
-    The file is only read. At an address of this machine alone no token is asked for unless one is given, and
-    other users of the machine can read it, too. Anywhere else a token is needed: when none is given, one is
-    made and printed. It travels as it is, so put TLS in between, or use a tunnel.
+    The file is only read. At an address of this machine alone, or as localhost, no token is asked for unless
+    one is given, and other users of the machine can read it, too. Anywhere else a token is needed: when none
+    is given, one is made and printed. It travels as it is, so put TLS in between, or use a tunnel.
     """
     file = resolve(path)
     token = _token(token_file)
-    application = site(file, timeout=timeout)
+    served = site(file, timeout=timeout)
     listening = _listen(host, port)
-    is_private = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
-    is_made = token is None and not is_private
+    is_made = token is None and not _is_private(host, listening)
     if is_made:
         token = secrets.token_urlsafe(32)
-    port = listening.getsockname()[1]
-    guard = Guard(application, hosts=_hosts(port), token=token, cookie=f"footprint-{port}")
+    address, port = listening.getsockname()[:2]
+    hosts = _hosts(host.lower(), address, port=port)
+    server = _server(Guard(served.app, hosts=hosts, token=token, cookie=f"footprint-{port}"))
     lines = [f"{one_line(file.name)} is served at {_address(listening)}/ until Ctrl-C."]
     if token is not None:
         shown = token if is_made else "..."
         lines.append(f"Sign in: {_address(listening)}{SIGN_IN}?token={shown}")
-    # As Ctrl-C. The server puts both off until its last answer is sent, and sends them again then.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _end_by_signal(server, served.end)
     try:
-        asyncio.run(_run(_server(guard, timeout), listening, lines))
-    except KeyboardInterrupt:
-        return
+        asyncio.run(_run(server, listening, lines))
     finally:
         _put_log_away(file)
 
 
 def _token(file: Any) -> str | None:
     """The token that was given, which never stands among the arguments: every user can list those."""
-    token = (os.environ.get("FOOTPRINT_TOKEN", "") if file is None else file.read()).strip()
-    if file is None and not token:
+    given: str = os.environ.get("FOOTPRINT_TOKEN", "") if file is None else file.read(2 * _LONGEST_TOKEN)
+    if file is None and not given:
         return None
-    if len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable()):
+    token = given.strip()
+    is_long_enough = _SHORTEST_TOKEN <= len(token) <= _LONGEST_TOKEN
+    if not (is_long_enough and token.isascii() and token.isprintable()):
         raise click.UsageError(
-            f"A token has at least {_SHORTEST_TOKEN} printable ASCII characters; make one, as with `openssl "
-            "rand -hex 32`."
+            f"A token has at least {_SHORTEST_TOKEN} printable ASCII characters, and at most {_LONGEST_TOKEN}; "
+            "make one, as with `openssl rand -hex 32`."
         )
     return token
 
@@ -124,10 +138,27 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _hosts(port: int) -> frozenset[str]:
-    names = ("localhost", "127.0.0.1", "[::1]")
+def _is_private(host: str, listening: socket.socket) -> bool:
+    """Whether this machine alone reaches the address, and a browser says there which site asks.
+
+    It does so at an address of this machine and at localhost; at another name, even of such an address, not.
+    """
+    address = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0])
+    name = host.lower().rstrip(".")
+    return address.is_loopback and (name == "localhost" or name.endswith(".localhost") or _is_number(host))
+
+
+def _is_number(host: str) -> bool:
+    with suppress(OSError, UnicodeError):
+        return bool(socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST))
+    return False
+
+
+def _hosts(*given: str, port: int) -> frozenset[str]:
+    """What a browser of this machine may call it: by what was given, and as always."""
+    names = {f"[{name}]" if ":" in name else name for name in (*given, "localhost", "127.0.0.1", "::1")}
     # A browser leaves out the port that http has by itself.
-    return frozenset((*(f"{name}:{port}" for name in names), *(names if port == _HTTP else ())))
+    return frozenset({f"{name}:{port}" for name in names} | (names if port == _HTTP else set()))
 
 
 def _address(listening: socket.socket) -> str:
@@ -145,7 +176,24 @@ async def _run(server: Any, listening: socket.socket, lines: list[str]) -> None:
     await server.serve(sockets=[listening])
 
 
-def _server(guard: Guard, timeout: float) -> Any:
+def _end_by_signal(server: Any, stop: Callable[[], None]) -> None:
+    """End by Ctrl-C or SIGTERM: the first stops all questions and sends their answers, the second just ends."""
+
+    def end(*_signal: object) -> None:
+        if server.should_exit:
+            os._exit(_KILLED)
+        server.should_exit = True
+        # Whoever is cut off is none of what a person who ends the site wants to read a traceback of.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        stop()
+
+    # The server itself puts its own in their place while it runs.
+    server.handle_exit = end
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, end)
+
+
+def _server(guard: Guard) -> Any:
     uvicorn: Any = import_module("uvicorn")
     config = uvicorn.Config(
         guard,
@@ -156,7 +204,7 @@ def _server(guard: Guard, timeout: float) -> Any:
         log_level="warning",
         proxy_headers=False,
         server_header=False,
-        timeout_graceful_shutdown=math.ceil(timeout) + 1,
+        timeout_graceful_shutdown=_LEAVE_SECONDS,
         ws="none",
     )
     return uvicorn.Server(config)

@@ -134,7 +134,10 @@ class Handover(Generic[T]):
             return self._settled() >= taken and self.dropped == lost
 
     def close(self, timeout: float, /) -> None:
-        """Ship what is queued and end the thread, within `timeout` seconds; what is left then is lost."""
+        """Ship what is queued and end the thread, within `timeout` seconds.
+
+        What is left then is lost: a batch that stands still counts as that, whatever becomes of it.
+        """
         deadline = time.monotonic() + timeout
         with self._changed:
             if not self._closed and self._worker is None and self._give_back is not None:
@@ -200,7 +203,8 @@ class Handover(Generic[T]):
             shipped = self._shipping(batch)
             with self._changed:
                 self._in_flight = 0
-                if shipped:
+                if shipped and not self._abandoned:
+                    # Of an abandoned batch it was said that it is lost, and what is lost never becomes less.
                     self._shipped += len(batch)
                 elif shipped is None:
                     self._put_off(batch)

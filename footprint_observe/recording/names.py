@@ -20,17 +20,29 @@ UNKNOWN: Final = "(unknown)"
 INVALID: Final = "(invalid)"
 """Stands for the name of a class that is no name."""
 
+CANCELLED: Final = "CancelledError"
+"""What a model call that was cancelled is said to have ended with. Nothing raised, so nothing is an error."""
+
 _MAX_OPEN = 4096
 _CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-# Too short to be worth hiding, or in a form in which providers and this product give ids: those of OpenAI,
-# Anthropic, Bedrock, vLLM and Ollama, a fresh id for one that was not usable, a UUID.
+# Too short to be worth hiding, or in a form in which ids are given and no key or password is by accident:
+# behind a word of their own, or as a UUID. An id of nine letters and digits, as Mistral gives, is in none.
 _ID = re.compile(
     r"[\w.:-]{1,7}"
-    r"|(?:call|toolu|toolu_bdrk|toolu_vrtx|tooluse|fc|ctc|chatcmpl-tool)[_-][A-Za-z0-9]{1,48}"
-    r"|call-\d{1,9}-\d{1,9}x{0,9}"
+    # OpenAI, Ollama and who speaks like them; Anthropic, also by way of Bedrock and Vertex.
+    r"|(?:call|fc|ctc|toolu|toolu_bdrk|toolu_vrtx)[_-][A-Za-z0-9]{1,48}"
+    # DeepSeek; Bedrock's own; vLLM.
+    r"|call_\d\d_[A-Za-z0-9]{1,48}"
+    r"|tooluse_[A-Za-z0-9_-]{22}"
+    r"|chatcmpl-tool-(?:[0-9a-f]{16}|[0-9a-f]{32})"
+    # This product's own: of a call it serves, although some keys look like it; for an id that was not usable.
     r"|[0-9a-f]{32}"
-    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|call-\d{1,9}-\d{1,9}x{0,9}"
+    # A UUID, as libraries give one where a model gives none, and some servers.
+    r"|(?:call_|fc_)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 )
+# Kimi: the tool, and the number of the call.
+_NUMBERED = re.compile(r"(?:functions\.)?(.+):\d{1,4}")
 
 _KINDS: tuple[type[Event], ...] = get_args(Event)
 
@@ -75,6 +87,9 @@ class SegmentNames:
         """
         if _ID.fullmatch(id):
             return id
+        numbered = _NUMBERED.fullmatch(id)
+        if numbered is not None and numbered[1] in self._tools:
+            return id
         return self._ids.setdefault(id, f"(id {len(self._ids) + 1})")
 
     def shown(self, event: Event, /) -> Event:
@@ -105,16 +120,23 @@ class Names:
         """The event with the names that may be shipped; the same object when nothing is to be replaced."""
         key = (event.run_id, event.segment)
         if isinstance(event, AgentConfigured):
-            self._begin(key, event)
+            self._keep(key, SegmentNames(event.tools))
             return event
         if isinstance(event, TurnEnded):
             self._open.pop(key, None)
             return event
-        return (self._open.get(key) or SegmentNames(())).shown(event)
+        names = self._open.get(key)
+        if names is None:
+            if type(event) not in _NAMING:
+                return event
+            # Kept as if it had begun, or every id would be the first of its segment and have the same alias.
+            names = SegmentNames(())
+            self._keep(key, names)
+        return names.shown(event)
 
-    def _begin(self, key: tuple[str, int], event: AgentConfigured) -> None:
+    def _keep(self, key: tuple[str, int], names: SegmentNames) -> None:
         # Without a lock, which a process that is forked in between could never release.
-        self._open[key] = SegmentNames(event.tools)
+        self._open[key] = names
         if len(self._open) > _MAX_OPEN:
             # A run whose end is never told must not be kept for ever. Who comes second here finds it gone.
             with suppress(KeyError, RuntimeError):

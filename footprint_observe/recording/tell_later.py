@@ -34,6 +34,7 @@ class Queued(Opened):
             )
         self._id = listener.name
         self._watcher = watcher
+        self._listener = listener
         self._ended = False
         self._handover: Handover[Event] = Handover(
             self._tell, id=self._id, batch=_BATCH, bound=bound, delay=0.0
@@ -45,27 +46,32 @@ class Queued(Opened):
         return self._id
 
     @property
+    def ignores(self) -> frozenset[type[Event]]:
+        """The events the watcher has no use for."""
+        return self._listener.ignores
+
+    @property
     def dropped(self) -> int:
-        """How many events the watcher was not told."""
-        return self._handover.dropped
+        """How many events the watcher was not told, and how many items it lost itself."""
+        return self._handover.dropped + self._listener.health().dropped
 
     @property
     def queued(self) -> int:
-        """How many events wait."""
-        return self._handover.queued
+        """How many events wait, and how many items in the watcher."""
+        return self._handover.queued + self._listener.health().queued
 
     @property
     def errors(self) -> int:
-        """How often the watcher raised."""
-        return self._handover.errors
+        """How often the watcher raised, and how often it failed to ship."""
+        return self._handover.errors + self._listener.health().errors
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What whoever runs the agent should know about the watcher."""
-        said: tuple[str, ...] = tuple(getattr(self._watcher, "notices", ()))
-        if lost := self.dropped:
+        said = self._listener.health().notices
+        if lost := self._handover.dropped:
             said += (f"{lost} events were lost before {self._id} was told; it is too slow, or stands still.",)
-        if errors := self.errors:
+        if errors := self._handover.errors:
             said += (f"{self._id} raised {errors} times; the first is in the log.",)
         return said
 
@@ -113,7 +119,12 @@ class Queued(Opened):
                 self._handover.failed(error)
 
         thread = threading.Thread(target=run, name=f"footprint-{self._id}-end", daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            # There are too many threads, or the interpreter is ending.
+            self._handover.failed(error)
+            return False
         thread.join(timeout)
         return agreed == [True]
 

@@ -3,18 +3,19 @@
 Without a token, whoever can reach the port may read, so the port is one of this machine. A web page in the
 same browser reaches it too. It cannot read what it gets from another site, but it could make its own name
 mean this machine (DNS rebinding); the Host header gives that away. It could also measure how long a question
-takes, so that requests other sites make are refused, except a link that somebody follows to a ready page.
+takes, were it its own: of what other sites ask, only links to ready pages pass, without any parameter.
 
 With a token, every request carries it: in a header, or as the cookie that the sign-in link sets. No browser
-sends that cookie to another name of this machine, so the Host header is not looked at.
+sends that cookie to another name of this machine, so the Host header is not looked at, or for another site,
+links included.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, TypeAlias, cast
 from urllib.parse import parse_qs
 
@@ -27,6 +28,8 @@ SIGN_IN = "/-/sign-in"
 """Where `?token=...` becomes a cookie."""
 
 _ASKING = frozenset({"GET", "HEAD"})
+# Pages whose question is always the same. A row has an address of its own, made of values that may be guessed.
+_READY = re.compile(r"/|(/-/dashboards)?(/[^/.]+){1,2}")
 # Values of a ledger were written by models and by whoever writes to them. Should one become part of a page in
 # spite of all, no handler in it runs, and nothing goes anywhere. Charts are compiled, hence the eval.
 _POLICY = (
@@ -44,6 +47,7 @@ _HEADERS = (
 )
 # Rows are not to lie in the cache of a browser; what comes with the packages may.
 _UNKEPT = (b"cache-control", b"private, no-store")
+_YOURSELF = "go to the address yourself: put the cursor into it and press Enter"
 _STATIC = ("/-/static", "/footprint/")
 
 
@@ -88,17 +92,20 @@ class Guard:
         """What is said in the place of the site; None for a request that may pass."""
         if scope["method"] not in _ASKING:
             return 405, "A ledger is only read here; use GET.", {"allow": "GET, HEAD"}
-        query = cast("bytes", scope["query_string"]).decode("latin-1")
         headers = cast("list[tuple[bytes, bytes]]", scope["headers"])
-        if _is_foreign(headers, query):
-            return 403, "Another site asked for this; open the address itself.", {}
+        # Before the links of other sites are looked at: this one may stand in a message.
+        if self._token is not None and scope["path"] == SIGN_IN:
+            return self._sign_in(cast("bytes", scope["query_string"]).decode("latin-1"))
+        if _is_foreign(headers) and not _is_plain_link(scope, headers):
+            return 403, f"Another site asked for this; {_YOURSELF}.", {}
         if self._token is None:
             return None if self._is_named(headers) else (403, "This machine is not called that here.", {})
-        if scope["path"] == SIGN_IN:
-            return self._sign_in(query)
         if self._is_known(headers):
             return None
-        said = f"A token is needed: open {SIGN_IN}?token=..., or send it as Authorization: Bearer."
+        said = (
+            f"A token is needed: open {SIGN_IN}?token=..., or send it as Authorization: Bearer. If you have "
+            f"signed in and followed a link, {_YOURSELF}."
+        )
         return 401, said, {"www-authenticate": "Bearer"}
 
     def _is_named(self, headers: list[tuple[bytes, bytes]]) -> bool:
@@ -111,20 +118,24 @@ class Guard:
             if scheme.lower() == "bearer" and self._is_token(shown.strip()):
                 return True
         for value in _values(headers, b"cookie"):
-            try:
-                shown = SimpleCookie(value)[self._cookie].value
-            except (CookieError, KeyError):
-                continue
-            if hmac.compare_digest(shown.encode(), self._mark().encode()):
-                return True
+            # Other programs of this machine set cookies, too, and not all as the standard says.
+            for one in value.split(";"):
+                name, _, shown = one.strip().partition("=")
+                if name == self._cookie and hmac.compare_digest(shown.encode(), self._mark().encode()):
+                    return True
         return False
 
     def _sign_in(self, query: str) -> tuple[int, str, dict[str, str]]:
-        if not self._is_token(parse_qs(query).get("token", [""])[0]):
+        given = parse_qs(query).get("token")
+        if given is None:
+            # Where the link stood in a page of another site, the cookie is not sent until a page of this one
+            # leads on.
+            return 200, "Go on at /.", {"refresh": "0; url=/"}
+        if not self._is_token(given[0]):
             return 401, "That is not the token of this ledger; ask who serves it.", {}
-        # Lax, so that a link in a message leads into the site.
-        cookie = f"{self._cookie}={self._mark()}; HttpOnly; SameSite=Lax; Path=/"
-        return 303, "", {"location": "/", "set-cookie": cookie}
+        # Strict: by plain http, no browser says which site asks.
+        cookie = f"{self._cookie}={self._mark()}; HttpOnly; SameSite=Strict; Path=/"
+        return 303, "", {"location": SIGN_IN, "set-cookie": cookie}
 
     def _is_token(self, shown: str) -> bool:
         return hmac.compare_digest(shown.encode(), self._token or b"")
@@ -138,12 +149,21 @@ def _values(headers: list[tuple[bytes, bytes]], name: bytes) -> list[str]:
     return [value.decode("latin-1") for key, value in headers if key == name]
 
 
-def _is_foreign(headers: list[tuple[bytes, bytes]], query: str) -> bool:
-    """Whether a page of another site made the request; a link to a ready page does not count."""
-    if all(site in {"same-origin", "none"} for site in _values(headers, b"sec-fetch-site")):
-        return False
-    is_link = _values(headers, b"sec-fetch-dest") == ["document"]
-    return not is_link or "sql" in parse_qs(query, keep_blank_values=True)
+def _is_foreign(headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether a page of another site made the request."""
+    sites = _values(headers, b"sec-fetch-site")
+    if sites:
+        return not {"same-origin", "none"}.issuperset(sites)
+    # An old browser, which may still name the page; those of this site ask it not to, and so does a program.
+    own = _values(headers, b"host")
+    pages = _values(headers, b"origin") + _values(headers, b"referer")
+    return not all(page.split("/", 3)[2:3] == own for page in pages)
+
+
+def _is_plain_link(scope: Scope, headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether somebody follows a link to a ready page, with nothing in it that the other site chose."""
+    is_followed = _values(headers, b"sec-fetch-dest") == ["document"]
+    return is_followed and not scope["query_string"] and _READY.fullmatch(scope["path"]) is not None
 
 
 async def _say(send: Send, status: int, text: str, headers: dict[str, str]) -> None:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import sys
+import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 from footprint_core.errors import BuilderError, LedgerError
 from footprint_observe.query.sql import here_only
-from footprint_observe.serving import links
+from footprint_observe.serving import links, refusals
 from footprint_observe.serving.guard import App
 from footprint_observe.shipped import dashboards
 from footprint_observe.store.connect import open_reader
@@ -32,8 +35,10 @@ MAX_ROWS = 1000
 
 # A count of all rows of a view reads the whole file; a page is not to wait for one.
 _COUNT_MS = 100
-# SQLite looks at the clock between its steps, and a single one may make a value as long as this.
-_LONGEST = 64 * 1024 * 1024
+# SQLite looks at the clock between its steps, and a single one may make a value as long as this. All values of
+# an answer together take no more, and what SQLite has in hand for all questions, the whole of them.
+_ANSWER_BYTES = 32 * 1024 * 1024
+_HEAP_BYTES = 256 * 1024 * 1024
 _SETTINGS: dict[str, object] = {
     "allow_csv_stream": False,
     "allow_download": False,
@@ -47,8 +52,21 @@ _SETTINGS: dict[str, object] = {
 _PLUGIN = "datasette-dashboards"
 
 
-def site(path: Path, *, timeout: float) -> App:
-    """The site of a ledger file, as an ASGI application.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The site of a ledger file.
+
+    Attributes:
+        app: What answers, as an ASGI application.
+        end: Stops the questions that are being asked, and refuses those that follow. Any thread may call it.
+    """
+
+    app: App
+    end: Callable[[], None]
+
+
+def site(path: Path, *, timeout: float) -> Site:
+    """The site of a ledger file.
 
     Args:
         path: The file, absolute.
@@ -75,8 +93,7 @@ def site(path: Path, *, timeout: float) -> App:
     database.execute = questions.execute
     database.execute_fn = questions.execute_fn
     datasette.add_database(database, name=NAME)
-    application: App = datasette.app()
-    return application
+    return Site(app=datasette.app(), end=questions.end)
 
 
 def _datasette() -> Any:
@@ -93,12 +110,17 @@ def _datasette() -> Any:
     for plugin, distribution in manager.list_plugin_distinfo():
         if distribution.project_name != _PLUGIN and manager.is_registered(plugin):
             manager.unregister(plugin)
-    if not manager.is_registered(links):
-        import_module("datasette").hookimpl(links.render_cell)
-        manager.register(links)
     # Where rich is installed, Datasette prints the local variables of whatever failed: rows, on a terminal.
     failing: Any = import_module("datasette.handle_exception")
     failing.rich = None
+    if not manager.is_registered(links):
+        # Ours calls it; by itself it would print a traceback, too.
+        manager.unregister(failing)
+        hook: Any = import_module("datasette").hookimpl
+        for ours, hooks in ((links, ["render_cell"]), (refusals, ["register_routes", "handle_exception"])):
+            for name in hooks:
+                hook(getattr(ours, name))
+            manager.register(ours)
     return app
 
 
@@ -119,6 +141,16 @@ class _Questions:
         self._datasette = datasette
         self._asked = database.execute
         self._refusal: Any = import_module("datasette.views.base").DatasetteError
+        self._running: set[sqlite3.Connection] = set()
+        self._lock = threading.Lock()
+        self._is_ending = False
+
+    def end(self) -> None:
+        """Stop what runs, and refuse what follows."""
+        with self._lock:
+            self._is_ending = True
+            for connection in self._running:
+                connection.interrupt()
 
     def refuse(self, *_args: Any, **_options: Any) -> Any:
         """Stand in for `connect`, which Datasette calls by itself only to write."""
@@ -143,17 +175,53 @@ class _Questions:
         except LedgerError as error:
             raise self._refusal(str(error), status=503, title="The ledger cannot be read") from None
         try:
-            connection.row_factory = sqlite3.Row
-            connection.text_factory = _text
-            connection.set_authorizer(here_only)
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+            self._prepare(connection)
             return function(connection)
         except BaseException as error:
             # A cursor in them would keep the file open until the garbage is collected.
             traceback.clear_frames(error.__traceback__)
+            if self._is_ending:
+                raise self._refusal("This site is closing.", status=503) from None
+            if isinstance(error, MemoryError):
+                raise sqlite3.OperationalError("it takes too much memory; ask for less") from None
             raise
         finally:
+            with self._lock:
+                self._running.discard(connection)
             connection.close()
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute(f"PRAGMA hard_heap_limit = {_HEAP_BYTES}")
+        connection.row_factory = _Bounded().row
+        connection.text_factory = _text
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _ANSWER_BYTES)
+        connection.set_authorizer(self._authorize)
+        with self._lock:
+            self._running.add(connection)
+
+    def _authorize(self, action: int, name: str | None, value: str | None, *where: str | None) -> int:
+        # A question that was about to start when the site ended is not running yet, and cannot be stopped.
+        return sqlite3.SQLITE_DENY if self._is_ending else here_only(action, name, value, *where)
+
+
+class _Bounded:
+    """Makes the rows of an answer, as long as there is room for them."""
+
+    def __init__(self) -> None:
+        self._left = _ANSWER_BYTES
+
+    def row(self, cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> sqlite3.Row:
+        """One row.
+
+        Raises:
+            sqlite3.OperationalError: With it, the answer is too long.
+        """
+        self._left -= sum(map(sys.getsizeof, values))
+        if self._left < 0:
+            raise sqlite3.OperationalError(
+                f"the answer is longer than {_ANSWER_BYTES >> 20} MiB; ask for fewer rows or columns"
+            )
+        return sqlite3.Row(cursor, values)
 
 
 def _text(raw: bytes) -> str:

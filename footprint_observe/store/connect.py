@@ -41,7 +41,7 @@ def resolve(path: str | os.PathLike[str]) -> Path:
     if not isinstance(text, str):
         raise LedgerOpenError("The path of a ledger is a text or a pathlib.Path; give one.")
     if text in {"", ":memory:"}:
-        raise LedgerOpenError("SqliteLedger needs a file; use MemoryLedger() to keep a ledger in memory.")
+        raise LedgerOpenError("This ledger is a file; give its path. In a program, MemoryLedger() keeps one in memory.")
     try:
         is_a_name = b"\0" not in os.fsencode(text)
     except UnicodeError:
@@ -101,8 +101,10 @@ def open_reader(path: Path, *, patience: float = _READER_SECONDS) -> sqlite3.Con
     found = _look(path)
     if found is not None and stat.S_ISDIR(found.st_mode):
         raise _folder(path)
-    if found is None or not stat.S_ISREG(found.st_mode):
+    if found is None:
         raise LedgerOpenError(f"There is no ledger file {path}; check the path.")
+    if not stat.S_ISREG(found.st_mode):
+        raise LedgerOpenError(f"{path} is no file that holds something, as a ledger is; check the path.")
     if not os.access(path, os.R_OK):
         raise LedgerOpenError(f"The file {path} cannot be read; change its permissions.")
     # Even reading leaves files beside another program's database, when it uses a log.

@@ -50,7 +50,9 @@ class RecorderContract:
 
     - has an id that is not blank and stays;
     - takes every event, in any order, twice, of runs it never heard of, and after it was closed;
-    - hands over without touching a file, a socket or a clock, and without waiting for who ships;
+    - hands over without calling a file, `os`, a socket, SQLite, another program, `print` or `sleep`, and
+      without waiting for a condition or a thread: calls from Python are seen, those of compiled code are not;
+    - hands over while shipping stands still, so it waits for no lock of who ships;
     - flushes and closes in time, as often as it is asked, and says as a bool whether all was shipped;
     - bounds what it holds, counts what it lost (`dropped`) and tells it in a sentence (`notices`);
     - changes nothing in a run: not its answer, its rows or what the model is sent, in any way to run one;

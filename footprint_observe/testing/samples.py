@@ -73,7 +73,15 @@ def sample_events(run_id: str = _RUN) -> tuple[Event, ...]:
     Args:
         run_id: The run they are told of.
     """
-    events = (*_begun(), *_decided(), *_asked_model(), *_taken_call(), *_answered_call(), *_ended())
+    events = (
+        *_begun(),
+        *_decided(),
+        *_composed(),
+        *_asked_model(),
+        *_taken_call(),
+        *_answered_call(),
+        *_ended(),
+    )
     return tuple(
         msgspec.structs.replace(event, run_id=run_id, sequence=place, time=_NOON + place * _STEP)
         for place, event in enumerate(events, 1)
@@ -125,7 +133,7 @@ def _decided() -> tuple[Event, ...]:
     )
 
 
-def _asked_model() -> tuple[Event, ...]:
+def _composed() -> tuple[Event, ...]:
     return (
         ContextEvicted(**_at, slot="messages", reason="budget", iteration=1),
         BudgetPressure(
@@ -141,6 +149,11 @@ def _asked_model() -> tuple[Event, ...]:
         ContextInjected(**_at, slot="messages", pieces=1, iteration=1),
         SlotComposed(**_at, slot="messages", iteration=1, pieces=3, chars=420),
         ToolsOffered(**_at, iteration=1, offered=("issue_refund",), count=1),
+    )
+
+
+def _asked_model() -> tuple[Event, ...]:
+    return (
         IterationStarted(**_at, iteration=1),
         ModelCallStarted(
             **_at,

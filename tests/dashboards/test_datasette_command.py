@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -43,6 +44,18 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
     assert "is a folder" in refused("serve", "--db", str(tmp_path), code=3)
 
 
+def test_what_is_there_and_no_file_is_not_called_missing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "l.db")
+    assert "is no file that holds something" in refused("serve", "--db", str(tmp_path / "l.db"), code=3)
+    assert "a file; give its path" in refused("serve", "--db", ":memory:", code=3)
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "0", "1e9"])
+def test_a_timeout_is_a_number_of_seconds(tmp_path: Path, seconds: str) -> None:
+    path = demonstrate(tmp_path / "l.db")
+    assert "'--timeout'" in refused("serve", "--db", path, "--timeout", seconds, code=2)
+
+
 def test_a_port_that_is_in_use_is_refused(tmp_path: Path) -> None:
     path = demonstrate(tmp_path / "l.db")
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
@@ -59,7 +72,8 @@ def test_a_host_that_is_none_of_this_machine_is_refused(tmp_path: Path, host: st
 
 
 @pytest.mark.parametrize(
-    "token", ["short", "x" * 15, "\N{SNOWMAN}" * 20, "two\nlines of a token that is long"]
+    "token",
+    ["short", "x" * 15, "x" * 513, "   ", "\N{SNOWMAN}" * 20, "two\nlines of a token that is long"],
 )
 def test_a_token_that_is_guessed_or_cannot_be_sent_is_refused(tmp_path: Path, token: str) -> None:
     path = demonstrate(tmp_path / "l.db")
@@ -68,8 +82,10 @@ def test_a_token_that_is_guessed_or_cannot_be_sent_is_refused(tmp_path: Path, to
     assert token not in said
     (tmp_path / "token").write_text(token, encoding="utf-8")
     refused("serve", "--db", path, "--token-file", str(tmp_path / "token"), code=2)
-    (tmp_path / "empty").touch()
-    refused("serve", "--db", path, "--token-file", str(tmp_path / "empty"), code=2)
+    for content in (b"", b"\xff" * 20, b"x" * 1_000_000):
+        (tmp_path / "other").write_bytes(content)
+        said = refused("serve", "--db", path, "--token-file", str(tmp_path / "other"), code=2)
+        assert "A token has at least 16 printable ASCII characters" in said
 
 
 def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> None:
@@ -88,14 +104,39 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_cleanly_with_a_question_under_way(tmp_path: Path, how: signal.Signals) -> None:
     path = Path(demonstrate(tmp_path / "l.db"))
-    with serving(path, "--timeout", "1") as running, ThreadPoolExecutor(1) as asker:
+    # The question is not waited for: it would take longer than this test waits for anything.
+    with serving(path, "--timeout", "3600") as running, ThreadPoolExecutor(1) as asker:
         answer = asker.submit(running.sql, LONG)
         assert _within(lambda: any(one.samefile(path) for one in running.opened()))
         running.process.send_signal(how)
-        assert answer.result(SECONDS).status == 400
+        assert answer.result(SECONDS).status == 503
         out, err = running.process.communicate(timeout=SECONDS)
     assert (running.process.returncode, out, err) == (0, "", "")
     assert files(tmp_path) == {"l.db"}
+
+
+@pytest.mark.parametrize(("signals", "code"), [(1, 0), (2, 130)])
+def test_whoever_does_not_take_an_answer_is_not_waited_for(tmp_path: Path, signals: int, code: int) -> None:
+    with serving(Path(demonstrate(tmp_path / "l.db"))) as running:
+        slow = socket.create_connection(("127.0.0.1", running.port), timeout=SECONDS)
+        with closing(slow):
+            asked = "select+hex(zeroblob(10000000))"
+            slow.sendall(f"GET /ledger.json?sql={asked} HTTP/1.1\r\nHost: {running.url[7:]}\r\n\r\n".encode())
+            assert slow.recv(4) == b"HTTP"
+            running.process.send_signal(signal.SIGINT)
+            assert _within(lambda: _is_closed(running.port))
+            if signals > 1:
+                running.process.send_signal(signal.SIGINT)
+            out, err = running.process.communicate(timeout=SECONDS)
+    assert (running.process.returncode, out, err) == (code, "", "")
+
+
+def _is_closed(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=SECONDS).close()
+    except ConnectionRefusedError:
+        return True
+    return False
 
 
 def _within(condition: Callable[[], bool]) -> bool:

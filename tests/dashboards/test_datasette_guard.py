@@ -12,6 +12,29 @@ from browsed import Served, serving
 from commanded import demonstrate
 
 TOKEN = "a-token-of-the-test-0123456789"
+READY = ("/", "/ledger", "/ledger/why", "/ledger/facts", "/-/dashboards", "/-/dashboards/governance")
+"""Pages another site may link to: what they ask is always the same."""
+
+CHOSEN = (
+    "/ledger?sql=select+1",
+    "/ledger/facts?_where=1%3D1",
+    "/ledger/facts?middleware=x",
+    "/ledger/facts?middleware__like=x%25",
+    "/ledger/facts?_sort=why",
+    "/ledger/facts?_size=max",
+    "/ledger/timeline?run_id=1",
+    "/ledger/latest_denials?rule=refund-ceiling",
+    "/ledger/decisions_by_day?x",
+    "/ledger/facts/7",
+    "/ledger/decision_totals/2026-01-01,refund-ceiling",
+    "/ledger/facts%2F7",
+    "/ledger/facts.json",
+    "/ledger/facts.csv",
+    "/ledger.json",
+    "/-/static/app.css",
+)
+"""Addresses with something in them that another site chose, or that are no page."""
+
 EVERYTHING = (
     "/",
     "/ledger",
@@ -26,6 +49,17 @@ EVERYTHING = (
     "/favicon.ico",
     "/nothing-there",
 )
+
+_NAMED = """
+import socket, sys
+found = socket.getaddrinfo
+def getaddrinfo(host, *args, flags=0, **options):
+    own = host == "ledger.example" and not flags & socket.AI_NUMERICHOST
+    return found("127.0.0.1" if own else host, *args, flags=flags, **options)
+socket.getaddrinfo = getaddrinfo
+from footprint_observe.cli import main
+main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +108,27 @@ def test_another_site_in_the_browser_can_neither_ask_nor_measure(open_: Served, 
     asked = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
     assert {open_.get(page, asked).status for page in EVERYTHING} == {403}
     framed = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
-    assert open_.get("/ledger", framed).status == 403
-    followed = {**framed, "Sec-Fetch-Dest": "document"}
-    assert open_.get("/ledger?sql=select+1", followed).status == 403
-    assert open_.get("/ledger/why?run_id=1&tool_call_id=1", followed).status == 200
+    assert {open_.get(page, framed).status for page in (*READY, *CHOSEN)} == {403}
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_another_site_may_link_to_a_ready_page_and_choose_nothing_in_it(open_: Served, site: str) -> None:
+    followed = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert {page: open_.get(page, followed).status for page in READY} == dict.fromkeys(READY, 200)
+    refused = {page: open_.get(page, followed) for page in CHOSEN}
+    assert {page: answer.status for page, answer in refused.items()} == dict.fromkeys(CHOSEN, 403)
+    assert b"press Enter" in refused[CHOSEN[0]].body
+    typed = {**followed, "Sec-Fetch-Site": "none"}
+    assert open_.get("/ledger/timeline?run_id=1", typed).status == 200
+
+
+@pytest.mark.parametrize("name", ["Origin", "Referer"])
+@pytest.mark.parametrize("page", ["https://evil.example/", "http://127.0.0.1:1/", "null", "http://["])
+def test_a_browser_that_says_no_more_than_the_page_that_asks_is_believed(
+    open_: Served, name: str, page: str
+) -> None:
+    assert open_.get("/ledger/facts?_where=1", {name: page}).status == 403
+    assert open_.get("/ledger/facts?_where=1", {name: f"{open_.url}/ledger"}).status == 200
 
 
 def test_the_site_itself_may_ask(open_: Served) -> None:
@@ -87,7 +138,7 @@ def test_the_site_itself_may_ask(open_: Served) -> None:
 
 @pytest.mark.parametrize("page", EVERYTHING)
 def test_no_page_opens_itself_to_other_sites(open_: Served, page: str) -> None:
-    headers = open_.get(page, {"Origin": "https://evil.example"}).headers
+    headers = open_.get(page, {"Origin": "https://evil.example", "Sec-Fetch-Site": "none"}).headers
     assert not [name for name in headers if name.startswith("access-control")]
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert "script-src-attr 'none'" in headers["content-security-policy"]
@@ -119,6 +170,7 @@ def test_elsewhere_than_on_loopback_nothing_comes_without_the_token(closed: Serv
         ("Cookie", f"footprint-{closed.port}={_token_of(closed)}"),
         ("Cookie", f"footprint-{closed.port}="),
         ("Cookie", "=;=\x7f; footprint"),
+        ("Cookie", 'prefs={"theme":"dark"}'),
     ):
         answer = closed.get(page, {name: value}, to="127.0.0.2")
         assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer"), (name, value)
@@ -135,11 +187,15 @@ def test_the_sign_in_link_sets_a_cookie_that_is_not_the_token(closed: Served) ->
     wrong = closed.get("/-/sign-in?token=wrong", to="127.0.0.2")
     assert (wrong.status, "set-cookie" in wrong.headers) == (401, False)
     signed = closed.get(f"/-/sign-in?token={_token_of(closed)}", to="127.0.0.2")
-    assert (signed.status, signed.headers["location"]) == (303, "/")
+    # By a page of this site: a redirection from a link elsewhere does not bring the cookie along.
+    assert (signed.status, signed.headers["location"]) == (303, "/-/sign-in")
+    assert closed.get("/-/sign-in", to="127.0.0.2").headers["refresh"] == "0; url=/"
     cookie, *rules = signed.headers["set-cookie"].split("; ")
-    assert rules == ["HttpOnly", "SameSite=Lax", "Path=/"]
+    assert rules == ["HttpOnly", "SameSite=Strict", "Path=/"]
     assert _token_of(closed) not in cookie
-    assert closed.get("/ledger", {"Cookie": f"other=1; {cookie}"}, to="127.0.0.2").status == 200
+    for others in ("other=1; ", 'prefs={"theme":"dark"}; ', "=;;\x7f; ", ""):
+        assert closed.get("/ledger", {"Cookie": f"{others}{cookie}"}, to="127.0.0.2").status == 200
+        assert closed.get("/ledger", {"Cookie": f"{cookie}; {others}"}, to="127.0.0.2").status == 200
     assert closed.get("/ledger", {"Cookie": f"{cookie}x"}, to="127.0.0.2").status == 401
 
 
@@ -161,3 +217,21 @@ def test_every_start_makes_another_token(path: Path, closed: Served) -> None:
     with serving(path, "--host", "0.0.0.0", lines=2) as other:
         assert _token_of(other) != _token_of(closed)
         assert len(_token_of(other)) >= 40
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "127.3.2.1", "127.1", "localhost", "LocalHost"])
+def test_what_the_host_was_called_is_a_name_of_it(path: Path, host: str) -> None:
+    with serving(path, "--host", host) as served:
+        address = served.address
+        for name in (host, address, "localhost", "127.0.0.1"):
+            answer = served.get("/ledger", {"Host": f"{name}:{served.port}"}, to=address)
+            assert answer.status == 200, name
+        assert served.get("/ledger", {"Host": f"evil.example:{served.port}"}, to=address).status == 403
+
+
+def test_at_another_name_of_this_machine_a_token_is_needed(path: Path) -> None:
+    # No browser says there which site asks.
+    with serving(path, "--host", "ledger.example", lines=2, start=_NAMED) as served:
+        named = {"Host": f"ledger.example:{served.port}"}
+        assert served.get("/ledger", named).status == 401
+        assert served.get("/ledger", {**named, "Authorization": f"Bearer {_token_of(served)}"}).status == 200

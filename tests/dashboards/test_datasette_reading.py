@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import sqlite3
 from collections.abc import Generator
@@ -74,10 +75,42 @@ def test_sql_that_would_write_or_leave_the_file_is_refused(served: Served, file:
 
 
 @pytest.mark.parametrize(
-    ("page", "status"), [("/ledger.db", 403), ("/_internal", 403), ("/_memory", 404), ("/-/permissions", 403)]
+    ("page", "status"), [("/ledger.db", 403), ("/_internal", 403), ("/_memory", 404), ("/-/permissions", 404)]
 )
 def test_there_is_no_other_way_to_the_file(served: Served, page: str, status: int) -> None:
     assert served.get(page).status == status
+
+
+@pytest.mark.parametrize(
+    "page",
+    "patterns messages allow-debug threads threads.json permissions auth-token logout actor config plugins".split(),
+)
+def test_pages_of_datasette_that_nobody_needs_are_closed(served: Served, page: str) -> None:
+    assert served.get(f"/-/{page}").status == 404
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/ledger.json?_shape=array",
+        "/ledger.json?sql=&_shape=arrayfirst",
+        "/ledger.csv?sql=",
+        "/ledger/facts?_sort=nosuch",
+        "/ledger/facts.json?_sort=nosuch",
+        "/ledger/facts.csv?_sort=nosuch",
+        "/ledger/facts?_sort=id&_sort_desc=id",
+        "/ledger/facts?_through=x",
+        "/ledger/facts?id__in=[",
+        "/ledger/vals/1",
+    ],
+)
+def test_an_address_that_makes_no_sense_is_refused_and_prints_nothing(file: Path, address: str) -> None:
+    with serving(file) as running:
+        answer = running.get(address)
+        running.process.terminate()
+        said = running.process.communicate(timeout=60)
+    assert answer.status == 400
+    assert said == ("", "")
 
 
 def test_reading_changes_no_byte_and_leaves_no_file(tmp_path: Path) -> None:
@@ -138,6 +171,25 @@ def test_no_single_value_can_be_made_that_takes_long_or_fills_the_memory(served:
     answer = served.sql(huge)
     assert answer.status == 400
     assert b"too big" in answer.body
+
+
+@pytest.mark.parametrize(
+    ("huge", "said"),
+    [
+        ("select hex(zeroblob(9000000)) from facts", b"longer than 32 MiB"),
+        (f"select {', '.join(f'hex(zeroblob({n}))' for n in range(9000000, 9000100))}", b"too much memory"),
+        ("select zeroblob(9000000), 'x' from facts", b"longer than 32 MiB"),
+    ],
+)
+def test_an_answer_of_many_long_values_does_not_fill_the_memory(file: Path, huge: str, said: bytes) -> None:
+    with serving(file) as running:
+        for answer in (running.sql(huge), running.get("/ledger", query={"sql": huge})):
+            assert answer.status == 400
+            assert said in answer.body
+        status = Path(f"/proc/{running.process.pid}/status").read_text()
+        assert running.sql("select 1 as one").json == [{"one": 1}]
+    (most,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
+    assert int(most) < 600_000
 
 
 def test_an_answer_has_so_many_rows_and_no_facet_or_count_reads_the_whole_file(served: Served) -> None:

@@ -74,9 +74,7 @@ def _page(_: ExitStack, folder: Path, id: str) -> Shipping:
     made = cast("Any", recorder("otel_metrics")).to_prometheus(port=0, ledger=_waiting(folder), id=id)
 
     def shipped() -> bytes:
-        return b"\n".join(
-            _fetched(made._way.url, kind) for kind in ("text/plain", "application/openmetrics-text")
-        )
+        return b"\n".join(_fetched(made.url, kind) for kind in ("text/plain", "application/openmetrics-text"))
 
     return Shipping(recorder=made, shipped=shipped)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from footprint_core import (
@@ -24,6 +26,7 @@ from footprint_core.events import ModelCallEnded, TurnEnded
 from footprint_core.facts import ModelReplied, SegmentEnded, Usage
 from footprint_core.messages import ToolCall
 from footprint_core.providers import Completed, Whole, call, reply
+from footprint_observe import SqliteLedger
 from story import Seen, answered, describe, run
 
 ODD: Any = None
@@ -59,6 +62,36 @@ def test_a_name_of_a_provider_is_told_when_no_sentence_fits_in_it(given: str, ex
     answered(run(builder.build().run("go")))
     (told,) = seen.of(ModelCallEnded)
     assert (told.response_id, told.response_model) == (expected, expected)
+
+
+class Word(str):
+    """A text of a class of its own."""
+
+    __slots__ = ()
+
+
+def test_a_text_of_another_class_is_a_text_in_rows_and_events(tmp_path: Path) -> None:
+    def act() -> str:
+        return "did"
+
+    odd: Any = Word
+    ids = {"response_id": odd("id"), "response_model": odd("model"), "stop_reason": odd("max_tokens")}
+    calls = [ToolCall(id=odd(id), name=odd("act"), args_json=odd("{}")) for id in ("c", "d")]
+    replies = [
+        msgspec.structs.replace(reply(calls=calls), **ids),
+        msgspec.structs.replace(reply(calls=calls[:1]), **ids),
+        reply(text=odd("ok")),
+    ]
+    seen = Seen()
+
+    async def story() -> Any:
+        async with SqliteLedger(tmp_path / "rows.db") as ledger:
+            return await describe(replies, act, ledger=ledger, watch=[seen])[0].build().run("go")
+
+    assert answered(run(story())).text == "ok"
+    told = [getattr(event, name) for event in seen.events for name in event.__struct_fields__]
+    assert {"id", "model", "max_tokens", "act", "c", "d"} <= {one for one in told if type(one) is str}
+    assert [one for one in told if isinstance(one, Word)] == []
 
 
 def test_arguments_with_half_a_character_break_no_pause() -> None:

@@ -58,7 +58,7 @@ from footprint_observe.recording import Handover
 lock = threading.Lock()
 def ship(batch):
     with lock:
-        sum(range(100_000))
+        sum(range(10_000))
     return True
 queue = Handover(ship, id="q", batch=1, bound=1000, delay=0.0)
 for _ in range(10):

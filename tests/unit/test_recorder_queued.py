@@ -15,13 +15,14 @@ import pytest
 
 from footprint_core import BuilderError, Recorder
 from footprint_core.errors import RecorderError
-from footprint_core.events import Event
+from footprint_core.events import Event, ToolsOffered
+from footprint_core.providers import reply
 from footprint_core.watch import Counting
 from footprint_observe.recording import Opened, queued
 from footprint_observe.testing import sample_events
 from recorders.memory import Memory
 from recorders.otel_spans import OtelSpans
-from story import Seen
+from story import Seen, describe, run
 
 EVENTS = sample_events()
 
@@ -150,6 +151,67 @@ def test_it_says_what_the_watcher_says() -> None:
     tell(recorder)
     lost = f"{len(EVENTS)} events were lost before memory was told; it is too slow, or stands still."
     assert recorder.notices == (*memory.notices, lost)
+
+
+def test_what_the_watcher_ignores_does_not_wait_for_it() -> None:
+    class Choosy(Seen):
+        ignores = frozenset({ToolsOffered})
+
+    choosy, seen = Choosy("choosy"), Seen()
+    recorder = queued(choosy)
+    builder, _ = describe([reply(text="Done.")], watch=[recorder, seen])
+    run(builder.build().run("go"))
+    assert recorder.flush(10.0)
+    recorder.close(10.0)
+    assert recorder.ignores == {ToolsOffered}
+    assert choosy.events == [event for event in seen.events if type(event) is not ToolsOffered]
+    assert queued(Seen()).ignores == frozenset()
+
+
+def test_the_figures_are_those_of_the_queue_and_of_the_watcher() -> None:
+    class Counts(Seen):
+        dropped, queued, errors = 3, 2, 1
+
+        def on_event(self, event: Event, /) -> None:
+            raise OSError
+
+    recorder = queued(Counts("counts"))
+    assert (recorder.dropped, recorder.queued, recorder.errors, recorder.notices) == (3, 2, 1, ())
+    tell(recorder)
+    assert recorder.flush(10.0)
+    recorder.close(10.0)
+    recorder.on_event(EVENTS[0])
+    assert (recorder.dropped, recorder.queued, recorder.errors) == (4, 2, 1 + len(EVENTS))
+    assert recorder.notices == (
+        "1 events were lost before counts was told; it is too slow, or stands still.",
+        f"counts raised {len(EVENTS)} times; the first is in the log.",
+    )
+
+
+def test_what_cannot_be_read_of_the_watcher_fails_nothing() -> None:
+    class Broken(Seen):
+        @property
+        def dropped(self) -> int:
+            raise OSError("a secret")
+
+    recorder = queued(Broken("broken"))
+    assert recorder.dropped == 0
+    assert recorder.notices == ("What this watcher says of itself could not be read: OSError.",)
+
+
+def test_where_no_thread_can_be_started_nothing_is_raised(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuses(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    ships = Ships()
+    recorder = queued(ships)
+    monkeypatch.setattr(threading.Thread, "start", refuses)
+    assert not recorder.flush(10.0)
+    recorder.close(10.0)
+    assert (ships.asked, recorder.errors) == ([], 2)
+    assert caplog.messages == ["The recorder ships failed: RuntimeError."]
 
 
 def test_who_must_be_asked_in_the_run_is_refused() -> None:

@@ -58,8 +58,13 @@ def test_numbers_and_instants_stay_within_what_the_wire_holds() -> None:
 
 
 @pytest.mark.parametrize("duration", [None, -1.0, math.nan, math.inf, -math.inf, 1e300, 1.0])
-def test_what_cannot_have_taken_so_long_took_no_time(duration: float | None) -> None:
-    assert began(900_000_000, duration) == 900_000_000
+def test_what_cannot_have_taken_so_long_took_a_nanosecond(duration: float | None) -> None:
+    assert began(900_000_000, duration) == 899_999_999
+
+
+def test_what_took_no_time_took_a_nanosecond_and_nothing_begins_before_all_time() -> None:
+    assert began(900_000_000, 0.0) == 899_999_999
+    assert (began(0, 0.0), began(0, None)) == (0, 0)
 
 
 def test_what_took_its_time_began_before() -> None:

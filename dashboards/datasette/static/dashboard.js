@@ -26,10 +26,13 @@ function drawMetric(place, panel, rows) {
   place.textContent = `${figure}${panel.display.suffix ?? ""}`;
 }
 
+// Whoever wrote a rule named it, as long as they liked.
+const NAMES = new Set(["rule", "tool"]);
+
 function cell(column, value) {
   const made = document.createElement("td");
   const text = value === null ? "" : String(value);
-  if (column !== "why") made.className = "short";
+  if (column !== "why") made.className = NAMES.has(column) ? "name" : "short";
   if (column === "run") {
     const link = document.createElement("a");
     link.href = `/ledger/timeline?${new URLSearchParams({ run_id: text })}`;

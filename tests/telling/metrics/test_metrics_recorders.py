@@ -25,10 +25,11 @@ class Shipping:
     """A queue that ships when a test lets it, and fails at what a test says."""
 
     def __init__(self, id: str) -> None:
-        self.go = threading.Event()
+        self.entered, self.go = threading.Event(), threading.Event()
         self.queue: Handover[int] = Handover(self._ship, id=id, batch=1, bound=2, delay=0.0)
 
     def _ship(self, batch: list[int]) -> bool:
+        self.entered.set()
         self.go.wait(10)
         return batch[0] > 0
 
@@ -72,6 +73,18 @@ def test_a_recorder_that_fails_at_nothing_is_there_with_zeros() -> None:
     assert metered.by(ERRORS, WHO, STAGE, zeros=True)["fails-at-nothing", SHIP] == 0
     assert metered.by(DROPPED, WHO, zeros=True)["fails-at-nothing",] == 0
     shipping.queue.close(1.0)
+
+
+def test_what_is_shipped_after_it_was_given_up_stays_counted_as_lost() -> None:
+    metered = Metered()
+    shipping = Shipping("given-up")
+    shipping.queue.put(1)
+    assert shipping.entered.wait(10)
+    shipping.queue.close(0.0)
+    assert metered.by(DROPPED, WHO)["given-up",] == 1
+    shipping.go.set()
+    shipping.queue.close(10.0)
+    assert metered.by(DROPPED, WHO)["given-up",] == 1
 
 
 def test_a_watcher_that_raises_is_an_error_once_a_run() -> None:

@@ -211,4 +211,4 @@ def test_runs_that_never_end_are_not_kept_for_ever() -> None:
     for number in range(5_000):
         begun = msgspec.structs.replace(configured(), run_id=f"{number:032x}")
         metered.recorder.on_event(begun)
-    assert len(metered.recorder._counting._open) == 4096
+    assert len(metered.recorder._tally._open) == 4096

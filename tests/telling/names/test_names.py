@@ -16,6 +16,25 @@ from story import Seen, run
 SECRET = "sk-live-4242424242424242"
 
 
+GIVEN = (
+    "call_abcDEF123",
+    "call_00_O9ScVSNNFsrN02tk8FfA7113",
+    "call_9f594179-b783-437f-84fe-51a14a433f25",
+    "fc_9f594179-b783-437f-84fe-51a14a433f25",
+    "9f594179-b783-437f-84fe-51a14a433f25",
+    "toolu_01A09q90qw90lq917835lq9",
+    "toolu_bdrk_011dsXUGnEnR84WXf49XdJ1p",
+    "tooluse_HPDKhe_NSMyVyE53Cw-dKQ",
+    "chatcmpl-tool-b120ab7bad790b75",
+    "chatcmpl-tool-23c5c0da71854f9bbd8774f7d0113a69",
+    "functions.lookup:0",
+    "lookup:12",
+    "call-1-2x",
+    "0" * 32,
+)
+"""Forms in which ids are given."""
+
+
 def lookup(key: str) -> str:
     """Look something up."""
     return key
@@ -47,7 +66,7 @@ def test_a_declared_tool_is_shipped_by_its_name_and_one_the_model_made_up_is_not
 
 
 def test_an_id_that_looks_like_one_is_kept() -> None:
-    for id in ("c1", "ü1", "call_abcDEF123", "toolu_01A09q90qw90lq917835lq9", "call-1-2x", "0" * 32):
+    for id in ("c1", "ü1", *GIVEN):
         assert {
             event.tool_call_id for event in of(shown(call(id, "lookup", {"key": "a"})), ToolCallEnded)
         } == {id}
@@ -80,14 +99,37 @@ def test_a_class_made_at_run_time_cannot_be_called_a_sentence() -> None:
         assert shipped.error_class == expected
 
 
-def test_segments_that_never_end_are_not_kept_for_ever() -> None:
-    names, begun = Names(), of(told(call("c1", "lookup", {"key": "a"})), AgentConfigured)[0]
+@pytest.mark.parametrize("kind", [AgentConfigured, ToolCallStarted])
+def test_segments_that_never_end_are_not_kept_for_ever(kind: type[Any]) -> None:
+    names, event = Names(), of(told(call("c1", "lookup", {"key": "a"})), kind)[0]
     for number in range(5_000):
-        names.shown(msgspec.structs.replace(begun, run_id=f"{number:032x}"))
+        names.shown(msgspec.structs.replace(event, run_id=f"{number:032x}"))
     assert len(names._open) == 4_096
 
 
-@pytest.mark.parametrize("name", ["toolu", "call_" + "x" * 49, "sk_live_abcdefgh", "password1", SECRET])
+def test_ids_stay_different_in_a_segment_whose_beginning_was_not_told() -> None:
+    names, events = Names(), told(call(SECRET, "lookup", {"key": "a"}), call(f"{SECRET}-2", "lookup", {}))
+    later = [names.shown(event) for event in events if not isinstance(event, AgentConfigured)]
+    assert [event.tool_call_id for event in of(later, ToolCallStarted)] == ["(id 1)", "(id 2)"]
+    assert [event.tool_call_id for event in of(later, ToolCallEnded)] == ["(id 1)", "(id 2)"]
+    assert names._open == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "toolu",
+        "call_" + "x" * 49,
+        "sk_live_abcdefgh",
+        "password1",
+        f"functions.{SECRET}:0",
+        f"functions.lookup:{'4' * 16}",
+        f"chatcmpl-tool-{SECRET}",
+        f"tooluse_{SECRET}",
+        "call_00_sk-live-42",
+        SECRET,
+    ],
+)
 def test_what_only_begins_like_an_id_is_none(name: str) -> None:
     events = shown(call(name, "lookup", {"key": "a"}))
     kept = {event.tool_call_id for event in of(events, ToolCallEnded)}
