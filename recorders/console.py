@@ -126,7 +126,8 @@ class Console(Opened):
     @property
     def notices(self) -> tuple[str, ...]:
         """What whoever runs the agent should know about this recorder."""
-        return (f"{lost} lines could not be printed.",) if (lost := self.dropped) else ()
+        said = self._handover.notices
+        return (*said, f"{lost} lines could not be printed.") if (lost := self.dropped) else said
 
     def on_event(self, event: Event, /) -> None:
         """Take one event."""

@@ -81,8 +81,10 @@ class Jsonl(Opened):
     @property
     def notices(self) -> tuple[str, ...]:
         """What whoever runs the agent should know about this recorder."""
-        lost = self.dropped
-        return (f"{lost} events could not be written{self._trouble}.",) if lost else ()
+        said = self._handover.notices
+        if lost := self.dropped:
+            said += (f"{lost} events could not be written{self._trouble}.",)
+        return said
 
     def on_event(self, event: Event, /) -> None:
         """Take one event."""

@@ -82,8 +82,9 @@ class OtelMetrics(Opened):
         A forked process pushes what happens in it, from zero and under an instance id of its own.
 
         Args:
-            endpoint: The collector: `http://host:port`, `https://host:port` (`/v1/metrics` is added when
-                there is no path), `grpc://host:port`, or `grpcs://host:port`.
+            endpoint: The collector: `http://host:port` or `https://host:port`, with the path of the
+                collector if it has one (`/v1/metrics` is put behind it, unless it ends so),
+                `grpc://host:port`, or `grpcs://host:port`.
             ledger: As for the class.
             service_name: The service the figures belong to; without one, what `OTEL_SERVICE_NAME` says, or
                 `footprint`.

@@ -25,8 +25,10 @@ from opentelemetry.sdk.resources import Resource
 from footprint_observe import semconv as n
 from footprint_observe.recording import Handover
 
+from .otel_metrics_ways import CLOSED
 from .otlp_endpoint import EXPORT_SECONDS, Endpoint, resource
 from .otlp_quiet import Outage
+from .otlp_session import collector_session
 
 _log = logging.getLogger("footprint")
 # Whatever asks for a push meanwhile gets the same one.
@@ -72,7 +74,7 @@ class Push:
         self.provider = MeterProvider([self._reader], resource=who, shutdown_on_exit=False)
         # Held when it is decided whether there is a push to come. Reentrant: a signal handler may close it.
         self._deciding = threading.RLock()
-        self._begun = self._ending = self._failing = False
+        self._begun = self._ending = self._failing = self._late = False
         self._handover: Handover[None] = Handover(
             self._ship,
             id=id,
@@ -101,6 +103,8 @@ class Push:
     @property
     def notices(self) -> tuple[str, ...]:
         """Whether the collector takes what it gets."""
+        if self._late:
+            return (CLOSED,)
         if self.dropped:
             return ("The last figures could not be pushed; look at the collector and its address.",)
         if self._failing:
@@ -109,10 +113,14 @@ class Push:
 
     def begin(self) -> None:
         """See to it that figures are pushed from now on."""
-        if self._begun:
+        if self._begun and not self._ending:
             return
         with self._deciding:
-            if not self._ending:
+            if self._ending:
+                if not self._late:
+                    _log.warning("%s", CLOSED)
+                self._late = True
+            else:
                 # Asked for once more by a run that began at the same moment, it is the same push.
                 self._begun = True
                 self._handover.put(None)
@@ -208,7 +216,7 @@ def metric_exporter(collector: Endpoint) -> MetricExporter:
         OTLPMetricExporter as HttpExporter,
     )
 
-    return HttpExporter(endpoint=collector.target, timeout=EXPORT_SECONDS)
+    return HttpExporter(endpoint=collector.target, timeout=EXPORT_SECONDS, session=collector_session())
 
 
 def _whose(found: Resource, parent: str) -> Resource:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 import threading
 from collections.abc import Iterable
@@ -16,11 +17,13 @@ from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
 
 from footprint_core.errors import RecorderError
 
+from .otel_metrics_ways import CLOSED
 from .otlp_endpoint import resource
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+_log = logging.getLogger("footprint")
 _POLL_SECONDS = 0.1
 _CLIENT_SECONDS = 5.0
 _NO_PAGE = (
@@ -53,7 +56,7 @@ class Scrape:
     def __init__(self, *, host: str, port: int, service_name: str | None) -> None:
         registry, provider = _registry(service_name)
         self.provider: MeterProvider = provider
-        self._left = False
+        self._left = self._closed = self._late = False
         self._server = _listening(host, port, _page(registry))
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_POLL_SECONDS,), name="footprint-metrics", daemon=True
@@ -65,12 +68,15 @@ class Scrape:
     @property
     def notices(self) -> tuple[str, ...]:
         """Whether this process has no page."""
-        if not self._left:
-            return ()
-        return (_NO_PAGE,)
+        if self._late:
+            return (CLOSED,)
+        return (_NO_PAGE,) if self._left else ()
 
     def begin(self) -> None:
-        """The page is there from the beginning."""
+        """The page is there from the beginning, until it is closed."""
+        if self._closed and not self._late:
+            self._late = True
+            _log.warning("%s", CLOSED)
 
     def leave(self) -> bool:
         """Let go of the port, which would stay taken when the parent gives it back."""
@@ -89,6 +95,7 @@ class Scrape:
 
     def close(self, timeout: float, /) -> None:
         """Stop serving and free the port, within `timeout` seconds."""
+        self._closed = not self._left
         if self._left or not self._thread.is_alive():
             return
         self._server.shutdown()

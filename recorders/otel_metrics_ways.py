@@ -9,6 +9,12 @@ from opentelemetry.metrics import MeterProvider, get_meter_provider
 
 _log = logging.getLogger("footprint")
 _STANDS_IN = "_ProxyMeterProvider"
+CLOSED = (
+    "OtelMetrics() was closed with the last agent that had it, so later figures are lost; keep it open "
+    "with a `with` block."
+)
+"""What is said of a run that begins after that."""
+
 _SILENT = frozenset({"NoOpMeterProvider", _STANDS_IN})
 
 

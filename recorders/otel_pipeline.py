@@ -8,10 +8,11 @@ from collections.abc import Callable
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from footprint_observe.recording import Handover, Later
+from footprint_observe.recording import Handover, Shipped
 
 from .otlp_endpoint import EXPORT_SECONDS, Endpoint, from_environment, parsed, resource
 from .otlp_quiet import Outage
+from .otlp_session import collector_session
 
 _BATCH = 128
 _QUEUE = 2048
@@ -73,6 +74,11 @@ class QueuedSpans(SpanProcessor):
         return self._handover.queued
 
     @property
+    def notices(self) -> tuple[str, ...]:
+        """Whether spans came after it was closed."""
+        return self._handover.notices
+
+    @property
     def errors(self) -> int:
         """How many exports failed."""
         return self._handover.errors
@@ -90,7 +96,7 @@ class QueuedSpans(SpanProcessor):
         """Ship what is queued and give back the connection, within `timeout` seconds."""
         self._handover.close(timeout)
 
-    def _export(self, spans: list[ReadableSpan]) -> bool:
+    def _export(self, spans: list[ReadableSpan]) -> Shipped:
         if self._process != os.getpid():
             self._exporter, self._process = self._make(), os.getpid()
         self._failed = not self._exported(spans)
@@ -98,7 +104,7 @@ class QueuedSpans(SpanProcessor):
             self._outage.over()
             return True
         if not self._anybody_there():
-            raise Later
+            return "later"
         return False
 
     def _exported(self, spans: list[ReadableSpan]) -> bool:
@@ -141,4 +147,4 @@ def span_exporter(collector: Endpoint) -> SpanExporter:
         OTLPSpanExporter as HttpExporter,
     )
 
-    return HttpExporter(endpoint=collector.target, timeout=EXPORT_SECONDS)
+    return HttpExporter(endpoint=collector.target, timeout=EXPORT_SECONDS, session=collector_session())

@@ -84,8 +84,9 @@ class OtelSpans(Opened):
         """A recorder with a pipeline of its own, which never blocks a run and counts what it loses.
 
         Args:
-            endpoint: The collector: `http://host:port`, `https://host:port` (`/v1/traces` is added when there
-                is no path), `grpc://host:port`, or `grpcs://host:port`.
+            endpoint: The collector: `http://host:port` or `https://host:port`, with the path of the
+                collector if it has one (`/v1/traces` is put behind it, unless it ends so),
+                `grpc://host:port`, or `grpcs://host:port`.
             decisions: As for the class.
             service_name: The service the spans belong to; without one, what `OTEL_SERVICE_NAME` says, or
                 `footprint`.
@@ -123,6 +124,8 @@ class OtelSpans(Opened):
     def notices(self) -> tuple[str, ...]:
         """What whoever runs the agent should know about this recorder."""
         said = tuple(self._notices)
+        if self._queue is not None:
+            said += self._queue.notices
         if lost := self.dropped:
             said += (f"{lost} spans were lost; look at the collector and its address.",)
         elif self._queue is not None and self._queue.failing and (waiting := self.queued):

@@ -62,7 +62,8 @@ def parsed(endpoint: str, *, path: str) -> Endpoint:
     Args:
         endpoint: `http://host:port` or `https://host:port`, `grpc://host:port`, or `grpcs://host:port` with
             TLS.
-        path: Where the signal goes over HTTP when the endpoint has no path, as `/v1/traces`.
+        path: Where the signal goes over HTTP, as `/v1/traces`: behind the path of the endpoint, unless that
+            ends with it, as a collector's base address and that of its signal are both in use.
 
     Raises:
         RecorderError: The endpoint is none of these.
@@ -81,7 +82,8 @@ def parsed(endpoint: str, *, path: str) -> Endpoint:
         raise error
     port = port or _PORTS[parts.scheme]
     grpc = parts.scheme in {"grpc", "grpcs"}
-    url = parts._replace(path=parts.path if parts.path.strip("/") else path).geturl()
+    base = parts.path.rstrip("/")
+    url = parts._replace(path=base if base.endswith(path) else f"{base}{path}").geturl()
     return Endpoint(
         grpc=grpc,
         secure=parts.scheme in {"https", "grpcs"},

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from enum import Enum
 
 from opentelemetry.context import attach, detach, get_value, set_value
 
 _log = logging.getLogger("footprint")
 _KEY = "footprint_outage"
+_SENTENCE = "Nothing is exported at the moment (%s); look at the collector and its address."
 _EXPORTERS = (
     "opentelemetry.exporter.otlp.proto.grpc.exporter",
     "opentelemetry.exporter.otlp.proto.http.metric_exporter",
@@ -53,9 +55,23 @@ def _once(record: logging.LogRecord) -> bool:
     outage = get_value(_KEY)
     if not isinstance(outage, Outage):
         return True
-    # The sentence says what is wrong; a traceback through a network library adds nothing.
+    # A traceback through a network library adds nothing, and the texts of exporters and collectors may quote
+    # an address with a key in it.
     record.exc_info = record.exc_text = None
+    record.msg, record.args = _SENTENCE, (_why(record.args or ()),)
     return outage.first()
+
+
+def _why(args: Iterable[object]) -> str:
+    """What a record of an exporter says in its arguments, without the texts."""
+    for given in args:
+        if isinstance(given, Exception):
+            return type(given).__name__
+        if isinstance(given, Enum):
+            return given.name
+        if isinstance(given, int):
+            return f"status {given}"
+    return "no answer in time"
 
 
 for _name in _EXPORTERS:

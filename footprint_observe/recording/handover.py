@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from footprint_observe.recording import alive
 
@@ -19,13 +19,18 @@ T = TypeVar("T")
 
 _log = logging.getLogger("footprint")
 _PAUSE_SECONDS = 1.0
+_CLOSED = (
+    "The recorder {} was closed with the last agent that had it, so what it is told is lost; keep it open "
+    "with a `with` block."
+)
 
 
-class Later(Exception):  # noqa: N818 - it asks for something, and is no error of anybody's
-    """Raised by what ships a batch: nobody could take it now, so it stays first in the queue.
+Shipped: TypeAlias = bool | Literal["later"]
+"""What came of a batch: it is shipped, or lost, or nobody could take it now.
 
-    It is tried again a second later. While a queue is closed there is no later, and what is left is lost.
-    """
+Then it stays first in the queue and is tried again a second later. While a queue is closed there is no later,
+and what is left is lost.
+"""
 
 
 class Handover(Generic[T]):
@@ -42,8 +47,8 @@ class Handover(Generic[T]):
     is killed, or leaves by `os._exit`, loses what is queued.
 
     Args:
-        ship: Ships a batch, in the thread; False, or anything it raises but `Later`, means that the batch is
-            lost.
+        ship: Ships a batch, in the thread, and says what came of it; anything it raises means that the batch
+            is lost.
         id: The id of the recorder it works for; its thread is named after it.
         batch: The most items a batch holds.
         bound: The most items the queue holds.
@@ -56,7 +61,7 @@ class Handover(Generic[T]):
 
     def __init__(
         self,
-        ship: Callable[[list[T]], bool],
+        ship: Callable[[list[T]], Shipped],
         *,
         id: str,
         batch: int,
@@ -80,7 +85,7 @@ class Handover(Generic[T]):
         self._changed = threading.Condition(threading.RLock())
         self._queue: deque[T] = deque()
         self._worker: threading.Thread | None = None
-        self._taken = self._shipped = self._in_flight = self._failed = self._hurried = 0
+        self._taken = self._shipped = self._in_flight = self._failed = self._hurried = self._late = 0
         self._resting = self._abandoned = self._complained = False
 
     def put(self, item: T, /) -> None:
@@ -88,6 +93,9 @@ class Handover(Generic[T]):
         with self._changed:
             self._taken += 1
             if self._closed:
+                self._late += 1
+                if self._late == 1:
+                    _log.warning("%s", _CLOSED.format(self.id))
                 return
             if len(self._queue) >= self._bound:
                 self._queue.popleft()
@@ -111,6 +119,11 @@ class Handover(Generic[T]):
         """How many items were lost."""
         with self._changed:
             return self._taken - self._shipped - self._kept()
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Whether anything came after it was closed, for whoever runs the agent."""
+        return (_CLOSED.format(self.id),) if self._late else ()
 
     @property
     def queued(self) -> int:
@@ -203,11 +216,11 @@ class Handover(Generic[T]):
             shipped = self._shipping(batch)
             with self._changed:
                 self._in_flight = 0
-                if shipped and not self._abandoned:
+                if shipped == "later":
+                    self._put_off(batch)
+                elif shipped and not self._abandoned:
                     # Of an abandoned batch it was said that it is lost, and what is lost never becomes less.
                     self._shipped += len(batch)
-                elif shipped is None:
-                    self._put_off(batch)
                 self._changed.notify_all()
         if self._give_back is not None:
             try:
@@ -230,17 +243,13 @@ class Handover(Generic[T]):
     def _due(self) -> bool:
         return len(self._queue) >= self._batch or self._settled() < self._hurried or self._closed
 
-    def _shipping(self, batch: list[T]) -> bool | None:
-        """Whether a batch was shipped; None when it is to be tried again."""
+    def _shipping(self, batch: list[T]) -> Shipped:
         try:
             shipped = self._ship(batch)
-        except Later:
-            self.failed()
-            return None
         except BaseException as error:  # noqa: BLE001 - whatever shipping raises, the thread goes on
             self.failed(error)
             return False
-        if not shipped:
+        if shipped is not True:
             self.failed()
         return shipped
 

@@ -68,7 +68,7 @@ class Queued(Opened):
     @property
     def notices(self) -> tuple[str, ...]:
         """What whoever runs the agent should know about the watcher."""
-        said = self._listener.health().notices
+        said = (*self._listener.health().notices, *self._handover.notices)
         if lost := self._handover.dropped:
             said += (f"{lost} events were lost before {self._id} was told; it is too slow, or stands still.",)
         if errors := self._handover.errors:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from footprint_observe.recording import Handover, Later, handovers
+from footprint_observe.recording import Handover, Shipped, handovers
 
 
-def handover(ship: Callable[[list[int]], bool], **options: Any) -> Handover[int]:
+def handover(ship: Callable[[list[int]], Shipped], **options: Any) -> Handover[int]:
     fields: dict[str, Any] = {"id": "test", "batch": 4, "bound": 8, "delay": 60.0, **options}
     return Handover(ship, **fields)
 
@@ -184,10 +184,11 @@ def test_a_signal_handler_may_close_in_the_middle_of_a_put() -> None:
 
 
 def test_what_is_closed_by_what_it_ships_to_ships_the_rest_and_ends() -> None:
-    ended = threading.Event()
+    put, ended = threading.Event(), threading.Event()
     batches: list[list[int]] = []
 
     def ship(batch: list[int]) -> bool:
+        assert put.wait(30)
         batches.append(batch)
         assert not queue.flush(60.0)
         queue.close(60.0)
@@ -196,26 +197,28 @@ def test_what_is_closed_by_what_it_ships_to_ships_the_rest_and_ends() -> None:
     queue = handover(ship, batch=1, give_back=ended.set)
     for number in range(3):
         queue.put(number)
+    put.set()
     assert ended.wait(10)
     assert batches == [[0], [1], [2]]
     assert queue.dropped == 0
 
 
 def test_a_flush_waits_for_what_was_put_before_it_and_for_nothing_else() -> None:
-    second = threading.Event()
     batches: list[list[int]] = []
 
     def ship(batch: list[int]) -> bool:
         batches.append(batch)
         if len(batches) == 1:
+            # Behind the flush, without which the first one would wait for a minute, as this one does.
             queue.put(2)
-            return True
-        return second.wait(30)
+        return True
 
-    queue = handover(ship, batch=1, delay=0.0)
+    queue = handover(ship)
     queue.put(1)
-    assert queue.flush(10.0)
-    second.set()
+    before = time.monotonic()
+    assert queue.flush(60.0)
+    assert time.monotonic() - before < 30
+    assert batches == [[1]]
     queue.close(10.0)
     assert batches == [[1], [2]]
 
@@ -225,9 +228,9 @@ def test_what_nobody_takes_now_stays_first_and_is_tried_again(monkeypatch: pytes
     away = [True, True, False]
     batches: list[list[int]] = []
 
-    def ship(batch: list[int]) -> bool:
+    def ship(batch: list[int]) -> Shipped:
         if away and away.pop(0):
-            raise Later
+            return "later"
         batches.append(batch)
         return True
 
@@ -244,11 +247,11 @@ def test_what_comes_back_to_a_full_queue_loses_its_oldest() -> None:
     refused, opened = threading.Event(), threading.Event()
     batches: list[list[int]] = []
 
-    def ship(batch: list[int]) -> bool:
+    def ship(batch: list[int]) -> Shipped:
         if not refused.is_set():
             refused.set()
             assert opened.wait(30)
-            raise Later
+            return "later"
         batches.append(batch)
         return True
 
@@ -266,8 +269,8 @@ def test_what_comes_back_to_a_full_queue_loses_its_oldest() -> None:
 
 
 def test_closing_ends_at_once_when_nobody_takes_anything() -> None:
-    def ship(_batch: list[int]) -> bool:
-        raise Later
+    def ship(_batch: list[int]) -> Shipped:
+        return "later"
 
     queue = handover(ship, batch=1, delay=0.0)
     for number in range(5):

@@ -255,3 +255,17 @@ def test_an_environment_that_no_exporter_can_follow_is_refused_without_its_value
     with pytest.raises(RecorderError, match="OTEL_EXPORTER_OTLP_") as refused:
         OtelSpans.to_otlp("grpc://127.0.0.1:1")
     assert "zanzibar" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        ("http://host:4318", "http://host:4318/v1/traces"),
+        ("http://host:4318/", "http://host:4318/v1/traces"),
+        ("https://host/otlp", "https://host/otlp/v1/traces"),
+        ("https://host/otlp/v1/traces", "https://host/otlp/v1/traces"),
+        ("http://host/otlp?key=1", "http://host/otlp/v1/traces?key=1"),
+    ],
+)
+def test_the_path_of_the_signal_stands_behind_that_of_the_collector(endpoint: str, url: str) -> None:
+    assert parsed(endpoint, path="/v1/traces").target == url

@@ -141,6 +141,14 @@ def test_a_block_keeps_the_queue_open() -> None:
     assert memory.events == EVENTS
 
 
+def closed(id: str) -> str:
+    """What is said of what came later."""
+    return (
+        f"The recorder {id} was closed with the last agent that had it, so what it is told is lost; keep it "
+        "open with a `with` block."
+    )
+
+
 def test_it_says_what_the_watcher_says() -> None:
     memory = Memory(keep=1)
     recorder = queued(memory)
@@ -150,7 +158,7 @@ def test_it_says_what_the_watcher_says() -> None:
     recorder.close(10.0)
     tell(recorder)
     lost = f"{len(EVENTS)} events were lost before memory was told; it is too slow, or stands still."
-    assert recorder.notices == (*memory.notices, lost)
+    assert recorder.notices == (*memory.notices, closed("memory"), lost)
 
 
 def test_what_the_watcher_ignores_does_not_wait_for_it() -> None:
@@ -183,6 +191,7 @@ def test_the_figures_are_those_of_the_queue_and_of_the_watcher() -> None:
     recorder.on_event(EVENTS[0])
     assert (recorder.dropped, recorder.queued, recorder.errors) == (4, 2, 1 + len(EVENTS))
     assert recorder.notices == (
+        closed("counts"),
         "1 events were lost before counts was told; it is too slow, or stands still.",
         f"counts raised {len(EVENTS)} times; the first is in the log.",
     )

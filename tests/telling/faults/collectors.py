@@ -9,6 +9,11 @@ from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
+
 SLOW_SECONDS = 2.0
 
 
@@ -121,6 +126,29 @@ def not_grpc() -> Generator[str]:
         yield f"grpc://127.0.0.1:{port}"
 
 
+@contextmanager
+def redirecting() -> Generator[str]:
+    """Sends elsewhere, as a proxy does that wants TLS."""
+    with _answering(308, {"location": "http://127.0.0.1:1/v1/traces"}) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def a_web_page() -> Generator[str]:
+    """Answers anything with a page, as the page of a viewer does at a mistaken port."""
+    with _answering(200, {"content-type": "text/html; charset=utf-8"}, body=b"<html></html>") as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def rejecting() -> Generator[str]:
+    """Takes the request, and says that it rejected spans of it."""
+    told = ExportTraceServiceResponse(partial_success=ExportTracePartialSuccess(rejected_spans=5))
+    body = told.SerializeToString()
+    with _answering(200, {"content-type": "application/x-protobuf"}, body=body) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
 FAULTS: dict[str, Fault] = {
     "gone": gone,
     "gone-grpc": gone_grpc,
@@ -131,6 +159,9 @@ FAULTS: dict[str, Fault] = {
     "overloaded": overloaded,
     "busy": busy,
     "hanging-up": hanging_up,
+    "redirecting": redirecting,
+    "a-web-page": a_web_page,
+    "rejecting": rejecting,
     "without-tls": without_tls,
     "not-grpc": not_grpc,
 }
@@ -142,6 +173,7 @@ def _answering(
     status: int | None = 200,
     headers: dict[str, str] | None = None,
     *,
+    body: bytes = b"",
     after: float = 0.0,
     closes: bool = False,
     came: dict[int, bytes] | None = None,
@@ -153,9 +185,9 @@ def _answering(
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length", "0")))
+            got = self.rfile.read(int(self.headers.get("content-length", "0")))
             if came is not None:
-                came[self.client_address[1]] = came.get(self.client_address[1], b"") + body
+                came[self.client_address[1]] = came.get(self.client_address[1], b"") + got
             ending.wait(after)
             if status is None:
                 self.close_connection = True
@@ -163,8 +195,9 @@ def _answering(
             self.send_response(status)
             for name, value in (headers or {}).items():
                 self.send_header(name, value)
-            self.send_header("content-length", "0")
+            self.send_header("content-length", str(len(body)))
             self.end_headers()
+            self.wfile.write(body)
             self.close_connection = closes
 
         def log_message(self, format: str, *args: Any) -> None:
