@@ -10,6 +10,7 @@ from typing import TypeVar
 from footprint_core.errors import RecorderError
 from footprint_core.events import Event
 from footprint_observe.recording.names import Names
+from footprint_observe.recording.opened import Opened
 
 E = TypeVar("E")
 
@@ -21,7 +22,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
-class Memory:
+class Memory(Opened):
     """A watcher that keeps what it is told, from any thread. Closing it takes nothing away.
 
     Args:
