@@ -134,7 +134,10 @@ def serving(
             yield Served(process, _said(process, lines))
         finally:
             process.terminate()
-            process.wait(SECONDS)
+            try:
+                process.wait(SECONDS)
+            finally:
+                process.kill()
 
 
 def _said(process: subprocess.Popen[str], lines: int) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from statistics import mean
 from typing import Any, TypeAlias
@@ -29,9 +29,9 @@ class Asked:
 
     counted: Counted
     now: int
-    agents: frozenset[str] | None = None
-    rules: frozenset[str] | None = None
-    tools: frozenset[str] | None = None
+    agents: Collection[str] | None = None
+    rules: Collection[str] | None = None
+    tools: Collection[str] | None = None
     run: str = ""
 
     def of_agents(self, facts: Iterable[Row]) -> list[Row]:
@@ -178,7 +178,7 @@ _STATUSES = ("ran", "failed", "denied", "invalid", "unknown", "blocked", "cancel
 
 
 def _tools(a: Asked) -> list[Row]:
-    tools: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    tools: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
     for call in a.calls():
         name = call["taken"]["tool_name"]
         if a.tools is None or name in a.tools:
@@ -187,7 +187,8 @@ def _tools(a: Asked) -> list[Row]:
         (f["run_id"], f["iteration"], f["tool_call_id"]) for f, became in a.questions() if became == "open"
     }
 
-    def row(tool: str, server: str | None, calls: list[Row]) -> Row:
+    def row(tool: str, server: str | None) -> Row:
+        calls = tools[tool, server]
         took = [call["duration_us"] for call in calls if call["duration_us"] is not None]
         keys = [tuple(call["taken"][k] for k in ("run_id", "iteration", "tool_call_id")) for call in calls]
         return {
@@ -201,7 +202,7 @@ def _tools(a: Asked) -> list[Row]:
             "longest": max(took) / 1e6 if took else None,
         }
 
-    rows = [row(*key, calls) for key, calls in tools.items()]
+    rows = [row(tool, server) for tool, server in tools]
     return sorted(rows, key=lambda row: (-row["calls"], row["tool"]))
 
 

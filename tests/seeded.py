@@ -172,7 +172,7 @@ class _Seed:
         with suppress(FootprintError, ConnectionError, asyncio.CancelledError):
             out: Any = await agent.run(story.says, identity={"user": f"user-{number % 9}"})
             for answer in story.answers:
-                self._clock.passes(3700 if answer == "late" else 60 + number % 7 * 90)
+                self._clock.passes(21_700 if answer == "late" else 60 + number % 7 * 90)
                 out = await agent.resume(out.checkpoint, _answer(answer, number))
         if story.then is not None:
             self._clock.passes(120)

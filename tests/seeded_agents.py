@@ -125,7 +125,7 @@ def refund_ceiling(asked: ToolCallContext) -> Any:
 @before_tool("four-eyes")
 def four_eyes(asked: ToolCallContext) -> Any:
     amount = asked.args.get("amount", 0)
-    return ask(f"Refund ${amount}?", detail=asked.args, expires_in=3600) if amount > 100 else allow()
+    return ask(f"Refund ${amount}?", detail=asked.args, expires_in=21_600) if amount > 100 else allow()
 
 
 @before_tool("small-pages")

@@ -108,8 +108,8 @@ def _token(file: Any) -> str | None:
     is_long_enough = _SHORTEST_TOKEN <= len(token) <= _LONGEST_TOKEN
     if not (is_long_enough and token.isascii() and token.isprintable()):
         raise click.UsageError(
-            f"A token has at least {_SHORTEST_TOKEN} printable ASCII characters, and at most {_LONGEST_TOKEN}; "
-            "make one, as with `openssl rand -hex 32`."
+            f"A token has at least {_SHORTEST_TOKEN} printable ASCII characters and at most "
+            f"{_LONGEST_TOKEN}; make one, as with `openssl rand -hex 32`."
         )
     return token
 
@@ -177,7 +177,7 @@ async def _run(server: Any, listening: socket.socket, lines: list[str]) -> None:
 
 
 def _end_by_signal(server: Any, stop: Callable[[], None]) -> None:
-    """End by Ctrl-C or SIGTERM: the first stops all questions and sends their answers, the second just ends."""
+    """End by Ctrl-C or SIGTERM: the first stops the questions that are asked, the second everything."""
 
     def end(*_signal: object) -> None:
         if server.should_exit:

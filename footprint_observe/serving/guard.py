@@ -28,7 +28,7 @@ SIGN_IN = "/-/sign-in"
 """Where `?token=...` becomes a cookie."""
 
 _ASKING = frozenset({"GET", "HEAD"})
-# Pages whose question is always the same. A row has an address of its own, made of values that may be guessed.
+# Pages whose question is always the same. The address of a row is made of its values, which may be guessed.
 _READY = re.compile(r"/|(/-/dashboards)?(/[^/.]+){1,2}")
 # Values of a ledger were written by models and by whoever writes to them. Should one become part of a page in
 # spite of all, no handler in it runs, and nothing goes anywhere. Charts are compiled, hence the eval.

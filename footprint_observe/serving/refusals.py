@@ -22,15 +22,16 @@ def register_routes(datasette: Any) -> list[tuple[str, Callable[..., Any]]]:
 def handle_exception(datasette: Any, request: Any, exception: Exception) -> Any:
     """The page of a failure.
 
-    Datasette knows most of what an address may ask for in vain; for the rest it says that it is broken itself,
+    Datasette knows most of what an address may ask for in vain. Of the rest it says that it is broken itself,
     and prints a traceback.
     """
     refusal: Any = import_module("datasette.views.base").DatasetteError
-    if not isinstance(exception, import_module("datasette.utils.asgi").Base400 | refusal):
-        exception = refusal(f"That cannot be answered ({type(exception).__name__}); correct the address.")
-    if isinstance(exception, refusal) and exception.status == _BROKEN:
-        exception.status = _BAD
-    return import_module("datasette.handle_exception").handle_exception(datasette, request, exception)
+    known: Any = exception
+    if not isinstance(known, import_module("datasette.utils.asgi").Base400 | refusal):
+        known = refusal(f"That cannot be answered ({type(exception).__name__}); correct the address.")
+    if known.status == _BROKEN:
+        known.status = _BAD
+    return import_module("datasette.handle_exception").handle_exception(datasette, request, known)
 
 
 async def _closed() -> Any:

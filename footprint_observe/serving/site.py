@@ -35,9 +35,10 @@ MAX_ROWS = 1000
 
 # A count of all rows of a view reads the whole file; a page is not to wait for one.
 _COUNT_MS = 100
-# SQLite looks at the clock between its steps, and a single one may make a value as long as this. All values of
-# an answer together take no more, and what SQLite has in hand for all questions, the whole of them.
+# SQLite looks at the clock between its steps, and one may make a value as long as this. The values of
+# an answer are together not longer.
 _ANSWER_BYTES = 32 * 1024 * 1024
+# What SQLite holds at any time for all questions.
 _HEAP_BYTES = 256 * 1024 * 1024
 _SETTINGS: dict[str, object] = {
     "allow_csv_stream": False,

@@ -41,7 +41,7 @@ def resolve(path: str | os.PathLike[str]) -> Path:
     if not isinstance(text, str):
         raise LedgerOpenError("The path of a ledger is a text or a pathlib.Path; give one.")
     if text in {"", ":memory:"}:
-        raise LedgerOpenError("This ledger is a file; give its path. In a program, MemoryLedger() keeps one in memory.")
+        raise LedgerOpenError("This ledger needs a file; give its path. MemoryLedger() keeps one in memory.")
     try:
         is_a_name = b"\0" not in os.fsencode(text)
     except UnicodeError:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +17,7 @@ import pytest
 from dashboard_queries import DASHBOARDS, loaded
 from footprint_observe import semconv
 from footprint_observe.shipped import dashboards
+from seeded import seed
 
 yaml: Any = pytest.importorskip("yaml", reason="PyYAML comes with the extra `datasette`")
 
@@ -52,11 +58,64 @@ def test_everything_that_is_mounted_is_shipped_or_a_volume() -> None:
     volumes = read("compose.yaml")["volumes"]
     for service in services().values():
         for mounted in service.get("volumes", []):
-            source = mounted.split(":")[0]
+            source = mounted["source"] if isinstance(mounted, dict) else mounted.split(":")[0]
             if source.startswith("./"):
                 assert (dashboards() / source).exists(), source
             else:
                 assert source.startswith("${") or source in volumes, source
+
+
+def test_grafana_may_write_beside_the_ledger_and_not_to_it() -> None:
+    folder, file = (one for one in services()["grafana"]["volumes"] if "FOOTPRINT_LEDGER_DIR" in str(one))
+    assert folder.endswith(":/ledger")
+    assert file["read_only"]
+    assert file["target"] == services()["grafana"]["environment"]["FOOTPRINT_DB"]
+    assert file["source"].removeprefix("${FOOTPRINT_LEDGER_DIR}") == file["target"].removeprefix("/ledger")
+    # Or Docker makes a folder in the place of a ledger that is not there yet.
+    assert file["bind"] == {"create_host_path": False}
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="there is no unshare here (Debian: util-linux)")
+def test_a_ledger_on_a_read_only_mount_is_read_while_it_is_written(tmp_path: Path) -> None:
+    folder, seen = tmp_path / "ledger", tmp_path / "seen"
+    folder.mkdir()
+    seen.mkdir()
+    mount = "mount --bind {0} {1} && mount --bind {0}/a.db {1}/a.db && mount -o remount,bind,ro {1}/a.db"
+    script = f"{mount.format(folder, seen)} && exec {sys.executable} -c 'import sys; exec(sys.stdin.read())'"
+    (options,) = (
+        one["jsonData"]["pathOptions"].split("&")[0]
+        for one in read("provisioning/datasources/footprint.yaml")["datasources"]
+        if one["uid"] == "footprint-ledger"
+    )
+    look = f"""
+import sqlite3
+file = sqlite3.connect("file:{seen}/a.db?{options}", uri=True)
+print(file.execute("select count(*) from runs").fetchone()[0])
+for mode in ("rw", "rwc"):
+    try:
+        sqlite3.connect(f"file:{seen}/a.db?mode={{mode}}", uri=True).execute("create table mine (a)")
+    except sqlite3.OperationalError as error:
+        print(error)
+"""
+
+    def looked() -> list[str]:
+        done = subprocess.run(
+            ["unshare", "--map-root-user", "--mount", "sh", "-c", script],
+            input=look,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
+        return done.stdout.splitlines()
+
+    refused = ["attempt to write a readonly database"] * 2
+    seed(folder / "a.db", 1)
+    with closing(sqlite3.connect(folder / "a.db")) as writer:
+        assert writer.execute("select count(*) from facts").fetchone()[0] > 1
+        assert looked() == ["1", *refused]
+    assert looked() == ["1", *refused]
 
 
 def test_the_data_sources_have_the_names_that_the_dashboards_ask_for() -> None:
@@ -109,6 +168,11 @@ def test_the_collector_sends_what_it_takes_in() -> None:
     environment = set(services()["collector"]["environment"])
     text = (dashboards() / "collector.yaml").read_text(encoding="utf-8")
     assert set(re.findall(r"\$\{env:(\w+)", text)) == environment
+
+
+def test_what_an_ended_program_said_is_gone_before_prometheus_would_forget_it() -> None:
+    # Prometheus draws a series for five minutes behind its last sample; no longer does the collector.
+    assert read("collector.yaml")["exporters"]["prometheus"]["metric_expiration"] == "5m"
 
 
 def test_prometheus_scrapes_where_the_collector_and_the_programs_answer() -> None:

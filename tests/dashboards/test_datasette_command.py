@@ -18,6 +18,9 @@ import pytest
 from browsed import LONG, SECONDS, files, serving
 from commanded import demonstrate, environment, footprint, refused
 
+NOWHERE = "192.0.2.1"
+"""No address of this machine: what should have been refused before is then not served for ever."""
+
 _OFFLINE = """
 import socket, sys
 def refuse(self, address):
@@ -53,7 +56,8 @@ def test_what_is_there_and_no_file_is_not_called_missing(tmp_path: Path) -> None
 @pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "0", "1e9"])
 def test_a_timeout_is_a_number_of_seconds(tmp_path: Path, seconds: str) -> None:
     path = demonstrate(tmp_path / "l.db")
-    assert "'--timeout'" in refused("serve", "--db", path, "--timeout", seconds, code=2)
+    said = refused("serve", "--db", path, "--host", NOWHERE, "--timeout", seconds, code=2)
+    assert "'--timeout'" in said
 
 
 def test_a_port_that_is_in_use_is_refused(tmp_path: Path) -> None:
@@ -64,7 +68,7 @@ def test_a_port_that_is_in_use_is_refused(tmp_path: Path) -> None:
     assert f"port {port} (Address already in use)" in said
 
 
-@pytest.mark.parametrize("host", ["no-such-host.invalid", "a b", "192.0.2.1", "x" * 80, ""])
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a b", NOWHERE, "x" * 80, ""])
 def test_a_host_that_is_none_of_this_machine_is_refused(tmp_path: Path, host: str) -> None:
     path = demonstrate(tmp_path / "l.db")
     said = refused("serve", "--db", path, "--port", "0", "--host", host, code=2)
@@ -76,15 +80,15 @@ def test_a_host_that_is_none_of_this_machine_is_refused(tmp_path: Path, host: st
     ["short", "x" * 15, "x" * 513, "   ", "\N{SNOWMAN}" * 20, "two\nlines of a token that is long"],
 )
 def test_a_token_that_is_guessed_or_cannot_be_sent_is_refused(tmp_path: Path, token: str) -> None:
-    path = demonstrate(tmp_path / "l.db")
-    said = refused("serve", "--db", path, code=2, env={"FOOTPRINT_TOKEN": token})
+    ask = ("serve", "--db", demonstrate(tmp_path / "l.db"), "--host", NOWHERE)
+    said = refused(*ask, code=2, env={"FOOTPRINT_TOKEN": token})
     assert "A token has at least 16 printable ASCII characters" in said
     assert token not in said
     (tmp_path / "token").write_text(token, encoding="utf-8")
-    refused("serve", "--db", path, "--token-file", str(tmp_path / "token"), code=2)
+    refused(*ask, "--token-file", str(tmp_path / "token"), code=2)
     for content in (b"", b"\xff" * 20, b"x" * 1_000_000):
         (tmp_path / "other").write_bytes(content)
-        said = refused("serve", "--db", path, "--token-file", str(tmp_path / "other"), code=2)
+        said = refused(*ask, "--token-file", str(tmp_path / "other"), code=2)
         assert "A token has at least 16 printable ASCII characters" in said
 
 

@@ -49,6 +49,26 @@ def test_a_panel_draws_what_the_rows_say(site: Site, name: str) -> None:
     assert on_the_page
 
 
+NOTHING = {
+    # No process dies in the file while a server has its call.
+    "calls_in_doubt": {"tool_source"},
+    # The oldest questions are those of tools: those of rules expire.
+    "panel questions": {"rule"},
+}
+"""The columns that hold nothing on the file."""
+
+
+def test_no_column_is_nothing_everywhere(site: Site) -> None:
+    # Comparisons with a column that is always empty, or 0, prove nothing of it.
+    pages = {name: site.served.rows(f"/ledger/{name}") for name in QUERIES}
+    pages |= {f"panel {name}": site.served.sql(panel["query"]).json for name, panel in PANELS.items()}
+    empty = {
+        name: {column for column in rows[0] if not any(row[column] for row in rows)}
+        for name, rows in pages.items()
+    }
+    assert {name: columns for name, columns in empty.items() if columns} == NOTHING
+
+
 @pytest.mark.parametrize(
     ("name", "parameter", "column"),
     [

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from itertools import combinations
 from typing import Any
 
 import pytest
 
-from dashboard_queries import DASHBOARDS, asked, loaded, named, panels, promql
+from dashboard_queries import CHOICES, DASHBOARDS, Asked, asked, every, loaded, named, panels, promql
 from footprint_observe import semconv
 from footprint_observe.shipped import dashboards
 
@@ -156,3 +158,55 @@ def test_every_name_that_traces_are_searched_by_exists() -> None:
 def test_both_texts_of_a_question_to_the_ledger_are_the_same() -> None:
     for query in asked("frser-sqlite-datasource"):
         assert query.target["queryText"] == query.target["rawQueryText"]
+
+
+def unit(query: Asked) -> str:
+    """The unit of what a query to Prometheus comes to."""
+    if query.text.startswith("60 * "):
+        return "short" if semconv.TOKEN_USAGE.replace(".", "_") in query.text else "opm"
+    if re.fullmatch(r"\(.* or .* \* 0\) / \(.* > 0\)", query.text):
+        return "percentunit"
+    of_seconds = re.match(r"(histogram_quantile|max)\(.*_seconds(_bucket)?\b", query.text)
+    return "s" if of_seconds else "short"
+
+
+@pytest.mark.parametrize("query", named("prometheus").values(), ids=str)
+def test_a_number_has_the_unit_of_what_is_asked(query: Asked) -> None:
+    (panel,) = (one for name, one in shown if (name, one["title"]) == (query.dashboard, query.panel))
+    given = {
+        one["matcher"]["options"]: prop["value"]
+        for one in panel["fieldConfig"]["overrides"]
+        for prop in one["properties"]
+        if prop["id"] == "unit"
+    }
+    drawn = given.get(f"Value #{query.ref}", panel["fieldConfig"]["defaults"]["unit"])
+    assert drawn == unit(query)
+    assert set(given) <= {f"Value #{target['refId']}" for target in panel["targets"]}
+
+
+def test_what_happens_some_times_a_day_is_asked_of_the_whole_time() -> None:
+    name = f"{semconv.APPROVAL_LATENCY.replace('.', '_')}_seconds_bucket"
+    texts = [query.text for query in asked("prometheus") if name in query.text]
+    assert len(texts) == 2
+    assert all(text.count("[$__range]") == text.count("[") for text in texts)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_all_of_a_choice_is_a_pattern_of_everything_and_a_number_to_sql(name: str) -> None:
+    assert re.fullmatch(every(name), "any name, 'at' all")
+    assert re.fullmatch(every(name), "")
+    with closing(sqlite3.connect(":memory:")) as file:
+        assert file.execute(f"select 0 in ({every(name)}), '0' in ({every(name)})").fetchone() == (1, 0)
+
+
+def test_a_search_in_jaeger_has_the_fields_grafana_reads() -> None:
+    fields = {"datasource", "limit", "queryType", "refId", "service", "tags"}
+    for query in asked("jaeger"):
+        assert set(query.target) == fields
+        assert (query.target["queryType"], query.target["service"]) == ("search", "$service")
+
+
+def test_a_question_to_the_ledger_is_shown_as_rows() -> None:
+    for query in asked("frser-sqlite-datasource"):
+        assert query.target["queryType"] == "table"
+        assert not re.search(r"\$\{(?!\w+:sqlstring\})", query.text)

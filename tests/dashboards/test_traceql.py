@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -26,10 +30,31 @@ def grammar(request: pytest.FixtureRequest) -> Path:
     folder = cache.mkdir("traceql")
     if not (folder / "node_modules" / "@grafana" / "lezer-traceql").is_dir():
         install = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder)]
-        done = subprocess.run([*install, *PACKAGES], capture_output=True, text=True, timeout=120, check=False)
-        if done.returncode:
+        if not fetched([*install, *PACKAGES]):
             pytest.skip("npm could not fetch the grammar of TraceQL")
     return folder
+
+
+def fetched(install: Sequence[str], seconds: float = 30) -> bool:
+    """Whether npm got it; a registry that does not answer is waited for only so long."""
+    # All it started goes with it: what npm leaves behind would keep the pipes open, and this waiting.
+    with subprocess.Popen(
+        install, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as npm:
+        try:
+            return npm.wait(seconds) == 0
+        except subprocess.TimeoutExpired:
+            os.killpg(npm.pid, signal.SIGKILL)
+            return False
+
+
+def test_a_registry_that_hangs_is_not_waited_for(tmp_path: Path) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("there is no npm here")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        registry = f"--registry=http://127.0.0.1:{silent.getsockname()[1]}"
+        install = ["npm", "install", registry, "--prefix", str(tmp_path), f"--cache={tmp_path / 'cache'}"]
+        assert not fetched([*install, *PACKAGES], seconds=1)
 
 
 def wrong(grammar: Path, *queries: str) -> list[list[int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +63,17 @@ def test_the_names_of_the_users_data_sources_are_put_in(tmp_path: Path) -> None:
 
 
 def provisioned(files: dict[str, bytes]) -> dict[str, str]:
-    """What the provisioning calls each data source, in Grafana, which takes two dollars for one."""
+    """What the provisioning calls each data source in Grafana, which puts its environment in."""
     yaml: Any = pytest.importorskip("yaml", reason="PyYAML comes with the extra `datasette`")
     sources = yaml.safe_load(files["provisioning/datasources/footprint.yaml"])["datasources"]
-    return {source["uid"].removeprefix("footprint-"): source["name"].replace("$$", "$") for source in sources}
+    return {
+        source["uid"].removeprefix("footprint-"): re.sub(r"\$(\$|\w*)", _put_in, source["name"])
+        for source in sources
+    }
+
+
+def _put_in(found: re.Match[str]) -> str:
+    return "$" if found[1] == "$" else ""
 
 
 SHIPPED = {"prometheus": "Prometheus", "ledger": "Ledger", "jaeger": "Jaeger", "tempo": "Tempo"}

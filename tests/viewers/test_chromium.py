@@ -78,7 +78,7 @@ def test_a_query_that_is_stopped_says_so_in_its_panel(page: Page, tmp_path: Path
 
 def test_what_a_model_or_a_rule_wrote_is_text_on_every_page(page: Page, tmp_path: Path) -> None:
     path = tmp_path / "l.db"
-    asyncio.run(_run_hostile(path))
+    asyncio.run(_run_refused(path, HOSTILE))
     with serving(path) as running:
         page.open(f"{running.url}/-/dashboards/governance")
         page.wait("document.body.dataset.drawn")
@@ -89,9 +89,30 @@ def test_what_a_model_or_a_rule_wrote_is_text_on_every_page(page: Page, tmp_path
             assert page.run("return [document.images.length, window.owned]") == [0, None]
 
 
-async def _run_hostile(path: Path) -> None:
+@pytest.mark.parametrize("name", ["refund-ceiling-" * 20, "r" * 300])
+def test_what_a_rule_of_a_long_name_decided_is_on_the_screen(page: Page, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "l.db"
+    asyncio.run(_run_refused(path, name))
+    with serving(path) as running:
+        for address, cells in (
+            ("ledger/why", "td.col-said"),
+            ("ledger/timeline", "td.col-said"),
+            ("ledger/latest_denials", "td.col-why"),
+            ("-/dashboards/governance", "#panel-latest_denials td:nth-child(4)"),
+        ):
+            page.open(f"{running.url}/{address}")
+            page.wait(f"document.querySelector('{cells}')")
+            right, room = page.run(
+                "const found = [...document.querySelectorAll(arguments[0])];"
+                "return [Math.max(...found.map(e => e.getBoundingClientRect().right)), innerWidth]",
+                cells,
+            )
+            assert right <= room, address
+
+
+async def _run_refused(path: Path, named: str) -> None:
     class Refuses:
-        name = HOSTILE
+        name = named
         version = HOSTILE
 
         def on_tool_call(self, call: ToolCallContext, /) -> ToolOutcome:
