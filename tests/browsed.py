@@ -9,7 +9,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from http.client import HTTPConnection
 from pathlib import Path
@@ -95,10 +95,12 @@ class Served:
 
     def opened(self) -> list[Path]:
         """The files the process has open, of those that are on a disk."""
-        links = [
-            link.readlink() for link in Path(f"/proc/{self.process.pid}/fd").iterdir() if link.is_symlink()
-        ]
-        return [file for file in links if file.is_file()]
+        found: list[Path] = []
+        for link in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            # One that it closes meanwhile is none it has open.
+            with suppress(FileNotFoundError):
+                found.append(link.readlink())
+        return [file for file in found if file.is_file()]
 
     def sql(self, question: str, **more: str) -> Answer:
         """What a question in SQL comes to, as JSON."""

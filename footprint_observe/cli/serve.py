@@ -31,6 +31,7 @@ _SHORTEST_TOKEN, _LONGEST_TOKEN = 16, 512
 _HTTP = 80
 # What an answer that is being sent gets when the site ends; its question is stopped.
 _LEAVE_SECONDS = 3
+_LOOK_SECONDS = 0.1
 _KILLED = 130
 
 
@@ -92,9 +93,9 @@ def serve(*, path: str, host: str, port: int, token_file: Any, timeout: float) -
     if token is not None:
         shown = token if is_made else "..."
         lines.append(f"Sign in: {_address(listening)}{SIGN_IN}?token={shown}")
-    _end_by_signal(server, served.end)
+    _end_by_signal(server)
     try:
-        asyncio.run(_run(server, listening, lines))
+        asyncio.run(_run(server, listening, lines, served.end))
     finally:
         _put_log_away(file)
 
@@ -168,16 +169,20 @@ def _address(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def _run(server: Any, listening: socket.socket, lines: list[str]) -> None:
+async def _run(server: Any, listening: socket.socket, lines: list[str], stop: Callable[[], None]) -> None:
     # Said in here, where a Ctrl-C from then on ends the server, and not its preparations.
     click.echo("\n".join(lines))
     # Whoever waits for the address reads it through a pipe.
     sys.stdout.flush()
-    await server.serve(sockets=[listening])
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+    while not (await asyncio.wait({serving}, timeout=_LOOK_SECONDS))[0]:
+        if server.should_exit:
+            stop()
+    await serving
 
 
-def _end_by_signal(server: Any, stop: Callable[[], None]) -> None:
-    """End by Ctrl-C or SIGTERM: the first stops the questions that are asked, the second everything."""
+def _end_by_signal(server: Any) -> None:
+    """End by Ctrl-C or SIGTERM: the first stops what is asked and answers so, the second ends all at once."""
 
     def end(*_signal: object) -> None:
         if server.should_exit:
@@ -185,7 +190,6 @@ def _end_by_signal(server: Any, stop: Callable[[], None]) -> None:
         server.should_exit = True
         # Whoever is cut off is none of what a person who ends the site wants to read a traceback of.
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-        stop()
 
     # The server itself puts its own in their place while it runs.
     server.handle_exit = end

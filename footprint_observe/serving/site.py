@@ -51,6 +51,7 @@ _SETTINGS: dict[str, object] = {
     "truncate_cells_html": 400,
 }
 _PLUGIN = "datasette-dashboards"
+_CLOSING = "This site is closing."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,8 @@ class Site:
 
     Attributes:
         app: What answers, as an ASGI application.
-        end: Stops the questions that are being asked, and refuses those that follow. Any thread may call it.
+        end: Stops the questions that are being asked, and refuses those that follow. SQLite does not hear it
+            where one is just about to start, so call it until the site has ended.
     """
 
     app: App
@@ -171,6 +173,8 @@ class _Questions:
         return await self._asked(sql, params, **{**options, "log_sql_errors": False})
 
     def _given_a_connection(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        if self._is_ending:
+            raise self._refusal(_CLOSING, status=503)
         try:
             connection = open_reader(self._path)
         except LedgerError as error:
@@ -182,7 +186,7 @@ class _Questions:
             # A cursor in them would keep the file open until the garbage is collected.
             traceback.clear_frames(error.__traceback__)
             if self._is_ending:
-                raise self._refusal("This site is closing.", status=503) from None
+                raise self._refusal(_CLOSING, status=503) from None
             if isinstance(error, MemoryError):
                 raise sqlite3.OperationalError("it takes too much memory; ask for less") from None
             raise
@@ -196,13 +200,9 @@ class _Questions:
         connection.row_factory = _Bounded().row
         connection.text_factory = _text
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _ANSWER_BYTES)
-        connection.set_authorizer(self._authorize)
+        connection.set_authorizer(here_only)
         with self._lock:
             self._running.add(connection)
-
-    def _authorize(self, action: int, name: str | None, value: str | None, *where: str | None) -> int:
-        # A question that was about to start when the site ended is not running yet, and cannot be stopped.
-        return sqlite3.SQLITE_DENY if self._is_ending else here_only(action, name, value, *where)
 
 
 class _Bounded:

@@ -111,7 +111,7 @@ def test_it_ends_cleanly_with_a_question_under_way(tmp_path: Path, how: signal.S
     # The question is not waited for: it would take longer than this test waits for anything.
     with serving(path, "--timeout", "3600") as running, ThreadPoolExecutor(1) as asker:
         answer = asker.submit(running.sql, LONG)
-        assert _within(lambda: any(one.samefile(path) for one in running.opened()))
+        assert _within(lambda: path in running.opened())
         running.process.send_signal(how)
         assert answer.result(SECONDS).status == 503
         out, err = running.process.communicate(timeout=SECONDS)
@@ -138,7 +138,7 @@ def test_whoever_does_not_take_an_answer_is_not_waited_for(tmp_path: Path, signa
 def _is_closed(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), timeout=SECONDS).close()
-    except ConnectionRefusedError:
+    except ConnectionError:
         return True
     return False
 
