@@ -299,7 +299,8 @@ class Meddles(Good):
     def on_event(self, event: Event, /) -> None:
         if event.type == "agent.turn_end":
             for one in gc.get_objects():
-                if isinstance(one, Scripted):
+                # Not by isinstance, which asks a proxy of another test for its class, and that may raise.
+                if type(one) is Scripted:
                     del one.requests[:1]
 
 
