@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from story import run
 from telling.faults.turns import SPANS, agent_of
 
 MADE: dict[str, Callable[[Path, str], Any]] = {
-    "console": lambda folder, _: Console(file=(folder / "lines").open("w", encoding="utf-8")),
+    "console": lambda _folder, _endpoint: Console(file=io.StringIO()),
     "jsonl": lambda folder, _: Jsonl(folder / "events"),
     "otel_metrics": lambda _, endpoint: OtelMetrics.to_otlp(endpoint),
     "otel_metrics page": lambda _folder, _endpoint: OtelMetrics.to_prometheus(port=0),
@@ -38,7 +39,6 @@ def turn(recorder: Any) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("name", MADE)
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_the_second_agent_says_that_its_recorder_was_closed(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
